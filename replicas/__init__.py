@@ -1,0 +1,1 @@
+"""The Django app: services, versions and replicas, and everything that keeps them running."""

@@ -1,0 +1,1 @@
+"""The pure part: values and decisions, without Django, clock, IO or randomness."""

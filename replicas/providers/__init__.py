@@ -1,0 +1,1 @@
+"""What carries replicas: providers know nothing of Django, rows or the control plane."""
