@@ -1,0 +1,85 @@
+"""What decisions are made from: services, replicas and operations as plain values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from replicas.core.values import Desired, OperationKind, OperationStatus, ReplicaState
+
+
+@dataclass(frozen=True, slots=True)
+class OperationView:
+    """A live operation. Times are aware; `retry_at` is set while it waits."""
+
+    id: int
+    kind: OperationKind
+    status: OperationStatus
+    service_id: int
+    replica_id: int
+    created_at: datetime
+    enqueued_at: datetime | None = None
+    retry_at: datetime | None = None
+    cancelling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """A replica, live or ended. `retire_reason` is set when somebody wants it gone.
+
+    `restarts`: failures in a row of the line of replicas that it continues; `replaces`: the number of the one it
+    replaces. `in_flight`: requests it is serving, None where nothing measures them.
+    """
+
+    id: int
+    number: int
+    version: int
+    state: ReplicaState
+    state_since: datetime
+    created_at: datetime
+    outcome: ReplicaState | None = None
+    launched_at: datetime | None = None
+    ready_at: datetime | None = None
+    ended_at: datetime | None = None
+    restarts: int = 0
+    replaces: int | None = None
+    retire_reason: str | None = None
+    reason: str = ""
+    operation: OperationView | None = None
+    in_flight: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """`service.restart`: seconds, and how many never-ready failures of a version stop its launches."""
+
+    backoff_seconds: float = 10.0
+    max_backoff_seconds: float = 300.0
+    reset_after_seconds: float = 600.0
+    max_never_ready: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Surge:
+    """`service.rollout` bounds while a version replaces another: numbers of replicas, already rounded for the target."""
+
+    max_surge: int = 1
+    max_unavailable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceView:
+    """A service and what is wanted of it.
+
+    `compatible`: version numbers whose running replicas the active version may adopt in place.
+    `forgiven_at`: failures before it do not count (the user asked to try again, or a new version came).
+    """
+
+    id: int
+    name: str
+    desired: Desired
+    target: int
+    version: int
+    restart: RestartPolicy = RestartPolicy()
+    surge: Surge = Surge()
+    drain_seconds: float = 30.0
+    compatible: frozenset[int] = frozenset()
+    forgiven_at: datetime | None = None
