@@ -1,0 +1,149 @@
+"""Our own settings, read from ROLLCALL_* variables and checked once, at the start of each process."""
+
+import difflib
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+PREFIX = "ROLLCALL_"
+DEFAULT_HOME = Path(__file__).resolve().parent.parent / "var"
+
+# A unix socket's path holds 107 bytes; what remains must do for the longest name of a socket in the directory.
+SOCKET_PATH_BYTES = 107
+SOCKET_NAME_BYTES = 40
+
+# Variables with our prefix that are read elsewhere: by the supervisor's children, by `up`, by replicas, by the tests.
+ELSEWHERE = frozenset(
+    {"HOME", "PROCESS", "ADMIN_USER", "ADMIN_PASSWORD", "SECRET_KEY", "REPLICA_UID", "HOST", "PORT", "CI"}
+)
+
+
+class ConfigError(Exception):
+    """A ROLLCALL_* variable is wrong. The message names the variable, its value and what is right."""
+
+
+def setting(default: Any, help: str, *, least: float = 0, most: float | None = None) -> Any:
+    """A field of Config with its bounds (both included) and the sentence that explains it to the operator."""
+    return field(default=default, metadata={"help": help, "least": least, "most": most})
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What an operator can set. Field `max_launches` is the variable ROLLCALL_MAX_LAUNCHES, and so on.
+
+    `home` holds everything that this installation writes. Times are in the unit that the name ends in.
+    """
+
+    home: Path
+    max_launches: int = setting(8, "Launches in flight, over all services.", least=1, most=1000)
+    max_launches_per_service: int = setting(8, "Launches in flight of one service.", least=1, most=1000)
+    max_downs: int = setting(16, "Downs in flight, over all services.", least=1, most=1000)
+    long_workers: int = setting(4, "Workers of the pool for launches and downs.", least=1, most=64)
+    short_workers: int = setting(2, "Workers of the pool for probes and quick work.", least=1, most=64)
+    tick_seconds: float = setting(1.0, "The controller looks at everything at least this often.", least=0.05, most=60)
+    prune_days: float = setting(7.0, "Ended replicas, operations and their logs are kept this long.", least=0)
+    replica_port_first: int = setting(20000, "First port that replicas on this host may get.", least=1024, most=65535)
+    replica_port_last: int = setting(32000, "Last port that replicas on this host may get.", least=1024, most=65535)
+    allowed_hosts: tuple[str, ...] = setting((), "Host names, by comma, under which the dashboard may be asked for.")
+    https: bool = setting(False, "The dashboard is behind HTTPS: cookies are sent over HTTPS only.")
+    debug: bool = setting(False, "Django's debug pages. Never on a machine that others can reach.")
+    log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
+    cluster: str = setting("", "Name that the pools share; needed where several hosts share one database.")
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> "Config":
+        """The settings that the environment gives. Raises ConfigError."""
+        values: dict[str, Any] = {}
+        for each in fields(cls):
+            text = environ.get(PREFIX + each.name.upper(), "").strip()
+            if each.name == "home":
+                values["home"] = Path(os.path.abspath(Path(text).expanduser())) if text else DEFAULT_HOME
+            elif text:
+                values[each.name] = _read(PREFIX + each.name.upper(), text, each.default, each.metadata)
+        config = cls(**values)
+        if config.replica_port_first > config.replica_port_last:
+            raise ConfigError(
+                f"ROLLCALL_REPLICA_PORT_FIRST={config.replica_port_first} is above "
+                f"ROLLCALL_REPLICA_PORT_LAST={config.replica_port_last}: swap them."
+            )
+        return config
+
+    @property
+    def run_dir(self) -> Path:
+        """Pid file, lock and beats: what only means something while the control plane runs."""
+        return self.home / "run"
+
+    @property
+    def socket_dir(self) -> Path:
+        """Where unix sockets go: `run_dir`, or a short directory of this home's own when its path is too long."""
+        if len(os.fsencode(self.run_dir)) + 1 + SOCKET_NAME_BYTES <= SOCKET_PATH_BYTES:
+            return self.run_dir
+        base = os.environ.get("XDG_RUNTIME_DIR", "")
+        if not base or len(os.fsencode(base)) + len("/rollcall-") + 12 + 1 + SOCKET_NAME_BYTES > SOCKET_PATH_BYTES:
+            base = "/tmp"  # noqa: S108  (made with mode 0700, and refused if it is not ours)
+        return Path(base) / f"rollcall-{self.digest}"
+
+    @property
+    def log_dir(self) -> Path:
+        """Logs of operations and of the control plane."""
+        return self.home / "logs"
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits that tell this home from others."""
+        return hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
+
+    @property
+    def cluster_name(self) -> str:
+        """The name that the pools share; it salts the signature of their messages."""
+        return self.cluster or f"rollcall-{self.digest}"
+
+
+def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Each ROLLCALL_* variable that nothing reads, with the nearest right one ("" if none is near)."""
+    known = sorted({each.name.upper() for each in fields(Config)} | ELSEWHERE)
+    found = {}
+    for name in environ:
+        short = name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and short not in known:
+            near = difflib.get_close_matches(short, known, n=1)
+            found[name] = PREFIX + near[0] if near else ""
+    return found
+
+
+def _read(variable: str, text: str, default: Any, limits: Mapping[str, Any]) -> Any:
+    """The value that `text` gives a setting of the type of `default`. Raises ConfigError."""
+    if isinstance(default, bool):
+        return _boolean(variable, text)
+    if isinstance(default, (int, float)):
+        return _number(variable, text, type(default), limits["least"], limits["most"])
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if variable == PREFIX + "LOG_LEVEL":
+        if text.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+            raise ConfigError(f"{variable}={text!r} is not a level: use DEBUG, INFO, WARNING or ERROR.")
+        return text.upper()
+    return text
+
+
+def _boolean(variable: str, text: str) -> bool:
+    if text.lower() in {"1", "true", "yes", "on"}:
+        return True
+    if text.lower() in {"0", "false", "no", "off"}:
+        return False
+    raise ConfigError(f"{variable}={text!r} is neither yes nor no: use 1 or 0.")
+
+
+def _number(variable: str, text: str, kind: Callable[[str], Any], least: float, most: float | None) -> Any:
+    word = "a whole number" if kind is int else "a number"
+    try:
+        value = kind(text)
+    except ValueError:
+        raise ConfigError(f"{variable}={text!r} is not {word}.") from None
+    if not value >= least or (most is not None and value > most):
+        bounds = f"at least {least:g}" if most is None else f"between {least:g} and {most:g}"
+        raise ConfigError(f"{variable}={text} is out of bounds: use {word} {bounds}.")
+    return value
