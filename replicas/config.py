@@ -17,7 +17,18 @@ SOCKET_NAME_BYTES = 40
 
 # Variables with our prefix that are read elsewhere: by the supervisor's children, by `up`, by replicas, by the tests.
 ELSEWHERE = frozenset(
-    {"HOME", "PROCESS", "ADMIN_USER", "ADMIN_PASSWORD", "SECRET_KEY", "REPLICA_UID", "HOST", "PORT", "CI"}
+    {
+        "HOME",
+        "PROCESS",
+        "ADMIN_USER",
+        "ADMIN_PASSWORD",
+        "SECRET_KEY",
+        "REPLICA_UID",
+        "HOST",
+        "PORT",
+        "CI",
+        "STATIC_ROOT",
+    }
 )
 
 
@@ -38,9 +49,16 @@ class Config:
     """
 
     home: Path
-    max_launches: int = setting(8, "Launches in flight, over all services.", least=1, most=1000)
-    max_launches_per_service: int = setting(8, "Launches in flight of one service.", least=1, most=1000)
-    max_downs: int = setting(16, "Downs in flight, over all services.", least=1, most=1000)
+    max_launches: int = setting(32, "Launches in flight, over all services.", least=1, most=1000)
+    max_launches_per_service: int = setting(16, "Launches in flight of one service.", least=1, most=1000)
+    max_downs: int = setting(32, "Downs in flight, over all services.", least=1, most=1000)
+    launch_attempts: int = setting(3, "A launch is tried this often.", least=1, most=100)
+    launch_retry_seconds: float = setting(5.0, "Before the second attempt; then 1.6 times as long, up to 300.", least=0)
+    down_attempts: int = setting(3, "A down is tried this often.", least=1, most=100)
+    down_retry_seconds: float = setting(5.0, "Between attempts at a down.", least=0)
+    lease_seconds: float = setting(5.0, "A second controller takes over after this much silence.", least=1, most=300)
+    stale_seconds: float = setting(8.0, "A worker that is silent for so long has lost its operation.", least=1, most=600)
+    redeliver_seconds: float = setting(5.0, "An operation that nobody took up is handed over again.", least=0.5, most=600)
     long_workers: int = setting(4, "Workers of the pool for launches and downs.", least=1, most=64)
     short_workers: int = setting(2, "Workers of the pool for probes and quick work.", least=1, most=64)
     tick_seconds: float = setting(1.0, "The controller looks at everything at least this often.", least=0.05, most=60)
@@ -72,22 +90,19 @@ class Config:
         return config
 
     @property
-    def run_dir(self) -> Path:
-        """Pid file, lock and beats: what only means something while the control plane runs."""
-        return self.home / "run"
+    def run(self) -> Path:
+        """Pid file, lock, beats and sockets: what only means something while the control plane runs.
+
+        It is `<home>/run`, or a short directory of this home's own (to which `<home>/run` is then a link) when sockets
+        in it would get too long a path. $XDG_RUNTIME_DIR is of no use: a command in another login must find the same.
+        """
+        usual = self.home / "run"
+        if len(os.fsencode(usual)) + 1 + SOCKET_NAME_BYTES <= SOCKET_PATH_BYTES:
+            return usual
+        return Path("/tmp") / f"rollcall-{self.digest}"  # noqa: S108  (mode 0700, refused if it is another's)
 
     @property
-    def socket_dir(self) -> Path:
-        """Where unix sockets go: `run_dir`, or a short directory of this home's own when its path is too long."""
-        if len(os.fsencode(self.run_dir)) + 1 + SOCKET_NAME_BYTES <= SOCKET_PATH_BYTES:
-            return self.run_dir
-        base = os.environ.get("XDG_RUNTIME_DIR", "")
-        if not base or len(os.fsencode(base)) + len("/rollcall-") + 12 + 1 + SOCKET_NAME_BYTES > SOCKET_PATH_BYTES:
-            base = "/tmp"  # noqa: S108  (made with mode 0700, and refused if it is not ours)
-        return Path(base) / f"rollcall-{self.digest}"
-
-    @property
-    def log_dir(self) -> Path:
+    def logs(self) -> Path:
         """Logs of operations and of the control plane."""
         return self.home / "logs"
 

@@ -1,0 +1,10 @@
+"""The rows: services, versions, replicas, operations, events, leases."""
+
+from replicas.models.event import Event
+from replicas.models.lease import Heartbeat, Lease
+from replicas.models.operation import Operation
+from replicas.models.replica import Replica
+from replicas.models.service import Service, ServiceVersion
+from replicas.models.sweep import Sweep
+
+__all__ = ["Event", "Heartbeat", "Lease", "Operation", "Replica", "Service", "ServiceVersion", "Sweep"]

@@ -1,0 +1,45 @@
+"""The controller's lease with its fencing number, and the heartbeats of the parts."""
+
+import os
+import socket
+from datetime import timedelta
+
+from django.db.models import F, Q
+
+from replicas import clock
+from replicas.actions.transition import writing
+from replicas.models import Heartbeat, Lease
+
+
+def acquire(name: str, holder: str, seconds: float) -> int | None:
+    """Take or renew the lease. The fencing number, which grows with every new holder; None while another holds it."""
+    now = clock.now()
+    until = now + timedelta(seconds=seconds)
+    Lease.objects.get_or_create(name=name)
+    mine = Lease.objects.filter(name=name, holder=holder).filter(expires_at__gt=now)
+    if mine.update(expires_at=until):
+        return Lease.objects.values_list("fence", flat=True).get(name=name)
+    free = Lease.objects.filter(name=name).filter(Q(expires_at=None) | Q(expires_at__lte=now) | Q(holder=holder))
+    with writing():
+        if not free.update(
+            holder=holder, host=socket.gethostname(), pid=os.getpid(), fence=F("fence") + 1, expires_at=until
+        ):
+            return None
+        return Lease.objects.values_list("fence", flat=True).get(name=name)
+
+
+def release(name: str, holder: str) -> None:
+    """Give the lease up at once, so that the next holder need not wait for its end."""
+    Lease.objects.filter(name=name, holder=holder).update(expires_at=None, holder="")
+
+
+def holds(name: str, holder: str, fence: int) -> bool:
+    """True while the lease is still this holder's with this fencing number."""
+    return Lease.objects.filter(name=name, holder=holder, fence=fence, expires_at__gt=clock.now()).exists()
+
+
+def beat(name: str) -> None:
+    """A sign of life of the part `name`, by this process."""
+    Heartbeat.objects.update_or_create(
+        name=name, defaults={"at": clock.now(), "pid": os.getpid(), "host": socket.gethostname()}
+    )

@@ -1,0 +1,72 @@
+"""Old history goes: ended replicas, settled operations with their logs, events, unused versions, sweeps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from replicas import clock
+from replicas.core.values import ENDS, LIVE_OPERATIONS, Desired
+from replicas.models import Event, Operation, Replica, Service, ServiceVersion, Sweep
+
+BATCH = 500
+KEPT_PER_SERVICE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows of each kind went."""
+
+    replicas: int = 0
+    operations: int = 0
+    events: int = 0
+    sweeps: int = 0
+
+
+def prune(before: datetime, *, forget_replica: Callable[[str, str], None], keep: int = KEPT_PER_SERVICE) -> Pruned:
+    """Delete what ended before `before`; the last `keep` ended replicas of a service that is up stay.
+
+    `forget_replica(provider, uid)` removes directory and logs of a replica.
+    """
+    doomed = _old_replicas(before, keep)
+    for replica in doomed:
+        forget_replica(replica.provider, replica.uid)
+        for log in replica.operations.values_list("log", flat=True):
+            _unlink(log)
+    Replica.objects.filter(pk__in=[r.pk for r in doomed]).delete()
+    operations = Operation.objects.filter(ended_at__lt=before).exclude(status__in=LIVE_OPERATIONS)
+    settled = 0
+    for operation in operations.iterator(chunk_size=BATCH):
+        _unlink(operation.log)
+        operation.delete()
+        settled += 1
+    events, _ = Event.objects.filter(at__lt=before).delete()
+    sweeps = prune_sweeps()
+    return Pruned(len(doomed), settled, events, sweeps)
+
+
+def prune_sweeps() -> int:
+    """Delete rounds of probes of more than a minute ago."""
+    gone, _ = Sweep.objects.filter(created_at__lt=clock.now() - timedelta(minutes=1)).delete()
+    return gone
+
+
+def _old_replicas(before: datetime, keep: int) -> list[Replica]:
+    doomed: list[Replica] = []
+    for service in Service.objects.all():
+        ended = Replica.objects.filter(service=service, state__in=ENDS).order_by("-number")
+        kept = keep if service.desired == Desired.UP else 0
+        doomed += [r for r in ended[kept:] if r.ended_at is not None and r.ended_at < before]
+    return doomed
+
+
+def unused_versions() -> list[ServiceVersion]:
+    """Versions with no live replica that are not active: what providers keep for them can go; the rows stay."""
+    live = Replica.objects.exclude(state__in=ENDS).values("version_id")
+    active = Service.objects.filter(desired=Desired.UP).exclude(version=None).values("version_id")
+    return list(ServiceVersion.objects.exclude(pk__in=live).exclude(pk__in=active))
+
+
+def _unlink(path: str) -> None:
+    if path:
+        Path(path).unlink(missing_ok=True)

@@ -1,0 +1,180 @@
+"""What is done to replicas: made, retired, judged, forgotten."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from replicas import clock
+from replicas.actions import operations
+from replicas.actions.transition import change, emit, locked, record, transition, writing
+from replicas.core.values import OperationKind, ReplicaState
+from replicas.models import Operation, Replica, Service, ServiceVersion
+from replicas.models.public import replica_row
+
+
+def create(
+    service_id: int, version: int, *, replaces: int | None, restarts: int, reason: str, actor: str
+) -> Replica | None:
+    """A PENDING replica of the version with its queued launch. None if service or version is gone."""
+    with writing():
+        service = locked(Service, service_id)
+        row = ServiceVersion.objects.filter(service_id=service_id, number=version).first()
+        if service is None or row is None:
+            return None
+        number = service.last_number + 1
+        Service.objects.filter(pk=service_id).update(last_number=number)
+        now = clock.now()
+        uid = uuid.uuid4().hex
+        replica = Replica.objects.create(
+            service=service,
+            version=row,
+            version_number=row.number,
+            number=number,
+            uid=uid,
+            provider=row.spec.get("provider", "local"),
+            state_since=now,
+            reason=reason,
+            revision=1,
+            restarts=restarts,
+            replaces=replaces,
+            created_at=now,
+        )
+        record(replica, "created", reason=reason, actor=actor, new=replica.state)
+        operations.create(replica, OperationKind.LAUNCH, reason=reason, actor=actor, key=f"launch:{uid}")
+        return replica
+
+
+def withdraw(replica_id: int, *, reason: str, actor: str) -> bool:
+    """End a replica whose launch has not begun, with its operation. False: it had begun, or was gone."""
+    with writing():
+        replica = locked(Replica, replica_id)
+        if replica is None or not transition(replica, "withdrawn", reason=reason, actor=actor):
+            return False
+        operation = operations.live_of(replica_id)
+        if operation is not None:
+            operations.end_unclaimed(operation, reason=reason, actor=actor)
+        return True
+
+
+def retire(replica_id: int, trigger: str, *, reason: str, actor: str) -> bool:
+    """Begin the end of a replica by `trigger` (retired, drain_begun, drained); a live launch of it is cancelled."""
+    with writing():
+        replica = locked(Replica, replica_id)
+        if replica is None or not transition(replica, trigger, reason=reason, actor=actor):
+            return False
+        operation = operations.live_of(replica_id)
+        if operation is not None and operation.kind == OperationKind.LAUNCH:
+            operations.mark_cancel(operation, reason=reason, actor=actor)
+        return True
+
+
+def begin_down(replica_id: int, *, reason: str, actor: str) -> Operation | None:
+    """A queued down for a replica that is shutting down. None if it is past that, or has a live operation."""
+    with writing():
+        replica = locked(Replica, replica_id)
+        if replica is None or replica.state != ReplicaState.SHUTTING_DOWN or operations.live_of(replica_id):
+            return None
+        return operations.create(replica, OperationKind.DOWN, reason=reason, actor=actor)
+
+
+def adopt(replica_id: int, version: int, *, reason: str, actor: str) -> bool:
+    """Give a running replica the number of a version whose processes are the same as its own."""
+    with writing():
+        replica = locked(Replica, replica_id)
+        if replica is None or ReplicaState(replica.state).ended:
+            return False
+        row = ServiceVersion.objects.filter(service_id=replica.service_id, number=version).first()
+        if row is None or row.process_digest != replica.version.process_digest:
+            return False
+        return change(
+            replica,
+            "adopted",
+            reason=reason,
+            actor=actor,
+            old=replica.state,
+            new=replica.state,
+            version=row,
+            version_number=row.number,
+        )
+
+
+def observe(replica_id: int, trigger: str, *, reason: str, actor: str, **facts: Any) -> bool:
+    """Something was seen of the replica (exited, lost, preempted, a verdict). False: it does not apply."""
+    with writing():
+        replica = locked(Replica, replica_id)
+        return replica is not None and transition(replica, trigger, reason=reason, actor=actor, **facts)
+
+
+def note_probe(replica_id: int, *, ok: bool, detail: str, excerpt: str, seconds: float, actor: str) -> bool:
+    """Keep the facts of a probe that told something new but changed no state."""
+    with writing():
+        replica = locked(Replica, replica_id)
+        if replica is None or ReplicaState(replica.state).ended:
+            return False
+        return change(
+            replica,
+            "probed",
+            reason=detail,
+            actor=actor,
+            old=replica.state,
+            new=replica.state,
+            probe_at=clock.now(),
+            probe_ok=ok,
+            probe_detail=detail,
+            probe_excerpt=excerpt,
+            probe_seconds=seconds,
+        )
+
+
+def want_gone(service_id: int, number: int, *, purge: bool, actor: str) -> Replica | None:
+    """The wish to terminate one replica; the controller does the rest. None if there is no such replica."""
+    with writing():
+        found = Replica.objects.filter(service_id=service_id, number=number).first()
+        replica = locked(Replica, found.pk) if found else None
+        if replica is None:
+            return None
+        if ReplicaState(replica.state).ended:
+            if purge:
+                forget(replica, actor=actor)
+            return replica
+        if not replica.retire_reason or (purge and not replica.purge):
+            change(
+                replica,
+                "terminate_requested",
+                reason=f"terminated by {actor}",
+                actor=actor,
+                old=replica.state,
+                new=replica.state,
+                retire_reason=f"terminated by {actor}",
+                purge=purge or replica.purge,
+            )
+        return replica
+
+
+def forget(replica: Replica, *, actor: str) -> None:
+    """Delete an ended replica's row; its files go with the next pruning."""
+    emit(
+        replica.service,
+        "replica",
+        replica.pk,
+        replica.revision + 1,
+        "forgotten",
+        replica_row(replica) | {"forgotten": True},
+        reason=f"purged by {actor}",
+        actor=actor,
+        old=replica.state,
+        number=replica.number,
+    )
+    replica.delete()
+
+
+def run_log(replica: Replica) -> Path | None:
+    """Where the replica's own output is, if its provider writes it to a file."""
+    return Path(replica.log) if replica.log else None
+
+
+def launch_log(operation_id: int) -> Path:
+    """Where an operation's log is."""
+    return settings.ROLLCALL.home / "logs" / "operations" / f"{operation_id}.log"

@@ -1,0 +1,260 @@
+"""What is wanted of services: versions, targets, the end; and what the controller saw of them."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from replicas import clock
+from replicas.actions.sealing import seal
+from replicas.actions.transition import change, emit, locked, writing
+from replicas.core.values import LIVE, Desired, ServiceStatus
+from replicas.models import Replica, Service, ServiceVersion
+from replicas.models.public import service_row, version_row
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A version that is about to be: everything that a row needs. `uid` names its directory at the provider."""
+
+    name: str
+    text: str
+    spec: Mapping[str, Any]
+    digest: str
+    process_digest: str
+    target: int
+    uid: str = field(default_factory=lambda: uuid.uuid4().hex)
+    files_digest: str = ""
+    base: str = ""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an apply did: `change` is created, updated, revived (it was down) or unchanged."""
+
+    service: Service
+    version: ServiceVersion
+    change: str
+
+
+class Conflict(Exception):
+    """Somebody else changed the service meanwhile; the text says who is where, and to look again."""
+
+
+def apply(draft: Draft, *, actor: str, owner: AbstractBaseUser | None = None, expected: int | None = None) -> Applied:
+    """Make the draft the service's active version; the same draft again changes nothing.
+
+    `expected` is the version number that the draft was made from; raises Conflict when it is not active any more.
+    """
+    with writing():
+        found = Service.objects.filter(name=draft.name).first()
+        service = locked(Service, found.pk) if found else _new_service(draft, owner)
+        assert service is not None
+        active = service.version
+        if expected is not None and (active.number if active else 0) != expected:
+            raise Conflict(
+                f"service {draft.name} is at version {active.number if active else 0} by now, not {expected}; "
+                "look at what changed and apply again"
+            )
+        same = active is not None and active.digest == draft.digest and active.files_digest == draft.files_digest
+        if same and active is not None and service.desired == Desired.UP:
+            return _unchanged(service, active, draft, actor)
+        version = active if same and active is not None else _new_version(service, draft, actor)
+        kind = "created" if found is None else "updated" if service.desired == Desired.UP else "revived"
+        now = clock.now()
+        change(
+            service,
+            kind,
+            reason=draft.message or f"version {version.number} applied by {actor}",
+            actor=actor,
+            old=service.status,
+            new=service.status,
+            version=version,
+            desired=Desired.UP,
+            target=draft.target,
+            purge=False,
+            last_version=service.last_version,
+            forgiven_at=now,
+            updated_at=now,
+        )
+        return Applied(service, version, kind)
+
+
+def _new_service(draft: Draft, owner: AbstractBaseUser | None) -> Service:
+    now = clock.now()
+    return Service.objects.create(
+        name=draft.name,
+        target=draft.target,
+        created_at=now,
+        updated_at=now,
+        owner=owner,
+        reason="waiting for the controller",
+    )
+
+
+def _new_version(service: Service, draft: Draft, actor: str) -> ServiceVersion:
+    service.last_version += 1
+    version = ServiceVersion.objects.create(
+        service=service,
+        number=service.last_version,
+        uid=draft.uid,
+        text=draft.text,
+        spec=dict(draft.spec),
+        digest=draft.digest,
+        process_digest=draft.process_digest,
+        files_digest=draft.files_digest,
+        base=draft.base,
+        overrides=dict(draft.overrides),
+        sealed=seal(draft.secrets),
+        message=draft.message,
+        created_by=actor,
+        created_at=clock.now(),
+    )
+    emit(
+        service,
+        "version",
+        version.pk,
+        1,
+        "version_made",
+        version_row(version),
+        reason=draft.message or f"version {version.number}",
+        actor=actor,
+        number=None,
+    )
+    return version
+
+
+def _unchanged(service: Service, active: ServiceVersion, draft: Draft, actor: str) -> Applied:
+    """The text asks for what is there; only a target that was scaled by hand goes back to the text's."""
+    if service.target == draft.target:
+        return Applied(service, active, "unchanged")
+    scale(service.pk, draft.target, actor=actor)
+    service.refresh_from_db()
+    return Applied(service, active, "updated")
+
+
+def scale(service_id: int, target: int, *, actor: str) -> bool:
+    """Want `target` replicas. False: there is no such service."""
+    with writing():
+        service = locked(Service, service_id)
+        if service is None:
+            return False
+        if service.target != target:
+            change(
+                service,
+                "scaled",
+                reason=f"scaled from {service.target} to {target} by {actor}",
+                actor=actor,
+                old=service.status,
+                new=service.status,
+                target=target,
+                updated_at=clock.now(),
+            )
+        return True
+
+
+def restart(service_id: int, *, actor: str) -> ServiceVersion | None:
+    """Replace every replica by way of a new version with the same text; earlier failures are forgiven."""
+    with writing():
+        service = locked(Service, service_id)
+        if service is None or service.version is None or service.desired != Desired.UP:
+            return None
+        old = service.version
+        service.last_version += 1
+        number = service.last_version
+        now = clock.now()
+        version = ServiceVersion.objects.create(
+            service=service,
+            number=number,
+            uid=uuid.uuid4().hex,
+            text=old.text,
+            spec=old.spec,
+            digest=old.digest,
+            process_digest=f"{number}:{old.process_digest}"[:64],
+            files_digest=old.files_digest,
+            base=old.base,
+            overrides=old.overrides,
+            sealed=old.sealed,
+            message=f"restart of version {old.number}",
+            created_by=actor,
+            created_at=now,
+        )
+        emit(
+            service, "version", version.pk, 1, "version_made", version_row(version), reason=version.message, actor=actor
+        )
+        change(
+            service,
+            "restarted",
+            reason=f"restarted by {actor}",
+            actor=actor,
+            old=service.status,
+            new=service.status,
+            version=version,
+            last_version=number,
+            forgiven_at=now,
+            updated_at=now,
+        )
+        return version
+
+
+def take_down(service_id: int, *, purge: bool, actor: str) -> bool:
+    """Want nothing of the service running. With `purge` it is forgotten once it is down. False: no such service."""
+    with writing():
+        service = locked(Service, service_id)
+        if service is None:
+            return False
+        if service.desired != Desired.DOWN or (purge and not service.purge):
+            change(
+                service,
+                "down_requested",
+                reason=f"taken down by {actor}",
+                actor=actor,
+                old=service.status,
+                new=service.status,
+                desired=Desired.DOWN,
+                purge=purge or service.purge,
+                updated_at=clock.now(),
+            )
+        return True
+
+
+def report(service_id: int, *, status: ServiceStatus, reason: str, ready: int, live: int, actor: str) -> bool:
+    """Keep what the controller saw of the service; nothing is written when it is what the row says."""
+    seen = {"status": status, "reason": reason, "ready": ready, "live": live}
+    if Service.objects.filter(pk=service_id, **seen).exists():
+        return False
+    with writing():
+        service = locked(Service, service_id)
+        if service is None:
+            return False
+        return change(service, "status", reason=reason, actor=actor, old=service.status, new=status, **seen)
+
+
+def forget(service_id: int, *, actor: str) -> bool:
+    """Delete a service that is down, with its history; events stay. False: it still has live replicas."""
+    with writing():
+        service = locked(Service, service_id)
+        if service is None:
+            return True
+        if service.desired != Desired.DOWN or Replica.objects.filter(service=service, state__in=LIVE).exists():
+            return False
+        emit(
+            service,
+            "service",
+            service.pk,
+            service.revision + 1,
+            "forgotten",
+            service_row(service) | {"forgotten": True},
+            reason=f"purged by {actor}",
+            actor=actor,
+            old=service.status,
+        )
+        Replica.objects.filter(service=service).delete()
+        Service.objects.filter(pk=service_id).update(version=None)
+        service.delete()
+        return True

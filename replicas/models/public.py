@@ -1,0 +1,115 @@
+"""The public JSON of each row: what browsers, commands and event rows carry. No secrets, no handles."""
+
+from datetime import datetime
+from typing import Any
+
+from replicas.core.values import OperationStatus
+from replicas.models.operation import Operation
+from replicas.models.replica import Replica
+from replicas.models.service import Service, ServiceVersion
+
+Row = dict[str, Any]
+
+
+def stamp(moment: datetime | None) -> str | None:
+    """ISO 8601 in UTC with milliseconds, or None."""
+    return None if moment is None else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def service_row(service: Service) -> Row:
+    """A service as lists show it; `version` is the active version's number."""
+    return {
+        "id": service.pk,
+        "revision": service.revision,
+        "name": service.name,
+        "status": service.status,
+        "reason": service.reason,
+        "desired": service.desired,
+        "version": service.version.number if service.version else None,
+        "target": service.target,
+        "ready": service.ready,
+        "live": service.live,
+        "endpoint": service.endpoint or None,
+        "created_at": stamp(service.created_at),
+        "updated_at": stamp(service.updated_at),
+    }
+
+
+def version_row(version: ServiceVersion) -> Row:
+    """A version without its text."""
+    return {
+        "id": version.pk,
+        "revision": 1,
+        "service_id": version.service_id,
+        "number": version.number,
+        "digest": version.digest,
+        "message": version.message,
+        "created_by": version.created_by,
+        "created_at": stamp(version.created_at),
+    }
+
+
+def replica_row(replica: Replica) -> Row:
+    """A replica as tables show it."""
+    return {
+        "id": replica.pk,
+        "revision": replica.revision,
+        "service_id": replica.service_id,
+        "number": replica.number,
+        "uid": replica.uid,
+        "version": replica.version_number,
+        "state": replica.state,
+        "outcome": replica.outcome or None,
+        "reason": replica.reason,
+        "state_since": stamp(replica.state_since),
+        "retire_reason": replica.retire_reason,
+        "restarts": replica.restarts,
+        "replaces": replica.replaces,
+        "provider": replica.provider,
+        "url": replica.url or None,
+        "pid": replica.pid,
+        "last_lines": replica.last_lines,
+        "probe_at": stamp(replica.probe_at),
+        "probe_ok": replica.probe_ok,
+        "probe_detail": replica.probe_detail,
+        "probe_excerpt": replica.probe_excerpt,
+        "probe_seconds": replica.probe_seconds,
+        "created_at": stamp(replica.created_at),
+        "provisioning_at": stamp(replica.provisioning_at),
+        "launched_at": stamp(replica.launched_at),
+        "ready_at": stamp(replica.ready_at),
+        "ended_at": stamp(replica.ended_at),
+    }
+
+
+def shown_status(operation: Operation) -> str:
+    """The status that people see: a poll of a wait is still the wait; a wish to cancel shows until it is done."""
+    status = OperationStatus(operation.status)
+    if status.live and operation.cancel_requested_at is not None:
+        return "CANCELLING"
+    if status is OperationStatus.RUNNING and operation.waits_for:
+        return str(OperationStatus.WAITING)
+    return str(status)
+
+
+def operation_row(operation: Operation) -> Row:
+    """An operation as lists show it: a poll of a wait changes nothing in it."""
+    return {
+        "id": operation.pk,
+        "revision": operation.revision,
+        "service_id": operation.service_id,
+        "replica_id": operation.replica_id,
+        "number": operation.replica.number,
+        "kind": operation.kind,
+        "lane": operation.lane,
+        "status": shown_status(operation),
+        "reason": operation.reason,
+        "waits_for": operation.waits_for,
+        "error": operation.error,
+        "attempts": operation.attempts,
+        "peak_memory": operation.peak_memory,
+        "cpu_seconds": round(operation.cpu_seconds, 3),
+        "created_at": stamp(operation.created_at),
+        "started_at": stamp(operation.started_at),
+        "ended_at": stamp(operation.ended_at),
+    }
