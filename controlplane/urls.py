@@ -1,0 +1,13 @@
+"""The root of all addresses: health, Django admin, and the dashboard."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from controlplane import health
+
+urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("admin/", admin.site.urls),
+    path("", include("replicas.web.urls")),
+]
