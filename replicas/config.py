@@ -44,12 +44,8 @@ class Config:
     down_attempts: int = setting(3, "A down is tried this often.", least=1, most=100)
     down_retry_seconds: float = setting(5.0, "Between attempts at a down.", least=0)
     lease_seconds: float = setting(5.0, "A second controller takes over after this much silence.", least=1, most=300)
-    stale_seconds: float = setting(
-        8.0, "A worker that is silent for so long has lost its operation.", least=1, most=600
-    )
-    redeliver_seconds: float = setting(
-        5.0, "An operation that nobody took up is handed over again.", least=0.5, most=600
-    )
+    stale_seconds: float = setting(8.0, "A worker that is silent for so long lost its operation.", least=1, most=600)
+    redeliver_seconds: float = setting(5.0, "An operation nobody took up is handed over again.", least=0.5, most=600)
     long_workers: int = setting(4, "Workers of the pool for launches and downs.", least=1, most=64)
     short_workers: int = setting(2, "Workers of the pool for probes and quick work.", least=1, most=64)
     tick_seconds: float = setting(1.0, "The controller looks at everything at least this often.", least=0.05, most=60)
