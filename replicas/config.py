@@ -16,7 +16,20 @@ SOCKET_PATH_BYTES = 107
 SOCKET_NAME_BYTES = 40
 
 # Variables with our prefix that are read elsewhere: by the supervisor's children, by `up`, by replicas, by the tests.
-ELSEWHERE = frozenset("HOME PROCESS ADMIN_USER ADMIN_PASSWORD SECRET_KEY REPLICA_UID HOST PORT CI STATIC_ROOT".split())
+ELSEWHERE = frozenset(
+    (
+        "HOME",
+        "PROCESS",
+        "HOST",
+        "PORT",
+        "CI",
+        "STATIC_ROOT",
+        "SECRET_KEY",
+        "ADMIN_USER",
+        "ADMIN_PASSWORD",
+        "REPLICA_UID",
+    )
+)
 
 
 class ConfigError(Exception):
