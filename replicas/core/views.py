@@ -8,7 +8,10 @@ from replicas.core.values import Desired, OperationKind, OperationStatus, Replic
 
 @dataclass(frozen=True, slots=True)
 class OperationView:
-    """A live operation. Times are aware; `retry_at` is set while it waits."""
+    """A live operation. Times are aware; `retry_at` is set while it waits.
+
+    `enqueued_at`: when it was last handed to the queue; `deliveries`: how often that was done since it last ran.
+    """
 
     id: int
     kind: OperationKind
@@ -19,6 +22,7 @@ class OperationView:
     enqueued_at: datetime | None = None
     retry_at: datetime | None = None
     cancelling: bool = False
+    deliveries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class ReplicaView:
     """A replica, live or ended. `retire_reason` is set when somebody wants it gone.
 
     `restarts`: failures in a row of the line of replicas that it continues; `replaces`: the number of the one it
-    replaces. `in_flight`: requests it is serving, None where nothing measures them.
+    replaces. `in_flight`: requests it is serving, None where nothing measures them. `ready_at`: when it was ready for
+    the first time. `reason`: of an ended replica, why it ended (not who cleaned up).
     """
 
     id: int
@@ -59,7 +64,7 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """`service.rollout` bounds while a version replaces another: numbers of replicas, already rounded for the target."""
+    """`service.rollout` bounds while a version replaces another: numbers of replicas, rounded for the target."""
 
     max_surge: int = 1
     max_unavailable: int = 0
@@ -71,6 +76,7 @@ class ServiceView:
 
     `compatible`: version numbers whose running replicas the active version may adopt in place.
     `forgiven_at`: failures before it do not count (the user asked to try again, or a new version came).
+    `proven`: a replica of the active version has been ready since then, also one that is no longer in sight.
     """
 
     id: int
@@ -83,3 +89,4 @@ class ServiceView:
     drain_seconds: float = 30.0
     compatible: frozenset[int] = frozenset()
     forgiven_at: datetime | None = None
+    proven: bool = False

@@ -1,0 +1,174 @@
+"""What is launched: the failed are replaced after their backoff, the rest at once, nothing of a version given up."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from replicas.core import backoff
+from replicas.core.planner.actions import Create, Plan
+from replicas.core.planner.fleet import Fleet
+from replicas.core.values import ReplicaState
+from replicas.core.views import ReplicaView, RestartPolicy, ServiceView
+from replicas.core.wording import after, at, seconds, times
+
+S = ReplicaState
+MOST_NOTES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The place of a failed replica that nobody has taken: `restarts` of who takes it, not before `due` (None: now)."""
+
+    replica: ReplicaView
+    restarts: int
+    due: datetime | None
+
+
+def halt(service: ServiceView, fleet: Fleet) -> str | None:
+    """Why the active version is not launched any more; None while it is.
+
+    It is given up when `max_never_ready` of its replicas failed without ever being ready and none has ever been.
+    """
+    if service.proven or _ever_ready(service, fleet):
+        return None
+    hopeless = [r for r in _failures(service, fleet.ended) if r.ready_at is None]
+    if not hopeless or len(hopeless) < service.restart.max_never_ready:
+        return None
+    last = max(hopeless, key=_ended_at)
+    return (
+        f"version {service.version} failed {times(len(hopeless))} and was never ready; the last one was"
+        f" replica {last.number}{after(last.reason)}. Launches have stopped:"
+        " apply a corrected version, or restart the service"
+    )
+
+
+def launch(service: ServiceView, fleet: Fleet, places: int, now: datetime) -> Plan:
+    """Fill up to `places` places. A failed replica keeps one of them waiting until its backoff is over."""
+    if places <= 0:
+        return Plan()
+    gaps = find_gaps(service, fleet, now)[:places]
+    due = [gap for gap in gaps if gap.due is None]
+    creates = [_replace_failed(service, gap) for gap in due]
+    creates += _fill(service, fleet, places - len(gaps))
+    held = [gap for gap in gaps if gap.due is not None]
+    return Plan(
+        actions=tuple(creates),
+        wake_at=min((gap.due for gap in held if gap.due is not None), default=None),
+        notes=tuple(_backoff_notes(service.restart, held)),
+    )
+
+
+def find_gaps(service: ServiceView, fleet: Fleet, now: datetime) -> Sequence[Gap]:
+    """The places of failed replicas of the active version, those that may be filled first in front.
+
+    A gap that stayed open for `reset_after_seconds` beyond its backoff (the target was lower for a while) is forgotten:
+    who comes then begins a new line.
+    """
+    taken = _replaced(fleet)
+    gaps = []
+    for replica in _failures(service, fleet.ended):
+        if replica.number in taken:
+            continue
+        restarts = count_restarts(replica, service.restart)
+        wait = backoff.delay(restarts, service.restart)
+        if now - _ended_at(replica) > timedelta(seconds=wait + service.restart.reset_after_seconds):
+            continue
+        gaps.append(Gap(replica, restarts, backoff.waits_until(_ended_at(replica), wait, now)))
+    return sorted(gaps, key=lambda gap: (gap.due is not None, gap.due or now, gap.replica.number))
+
+
+def count_restarts(replica: ReplicaView, policy: RestartPolicy) -> int:
+    """Failures in a row, this one included; who was ready for `reset_after_seconds` begins a new row."""
+    if replica.ready_at is not None:
+        served = _ended_at(replica) - replica.ready_at
+        if served >= timedelta(seconds=policy.reset_after_seconds):
+            return 1
+    return replica.restarts + 1
+
+
+def _failed(replica: ReplicaView) -> bool:
+    """A failure of the version, also when its cleaning up failed on top."""
+    if replica.state is S.FAILED_CLEANUP:
+        return replica.outcome is not None and replica.outcome.failed
+    return replica.state.failed
+
+
+def _failures(service: ServiceView, ended: Iterable[ReplicaView]) -> list[ReplicaView]:
+    """The failures of the active version that have not been forgiven."""
+    forgiven_at = service.forgiven_at
+    return [
+        replica
+        for replica in ended
+        if replica.version == service.version
+        and _failed(replica)
+        and (forgiven_at is None or _ended_at(replica) > forgiven_at)
+    ]
+
+
+def _ever_ready(service: ServiceView, fleet: Fleet) -> bool:
+    """True when the active version has shown that it can be ready (a running replica that it adopts counts)."""
+    forgiven_at = service.forgiven_at
+    if any(replica.ready_at is not None for replica in fleet.new):
+        return True
+    gone = (replica for replica in (*fleet.leaving, *fleet.ended) if replica.version == service.version)
+    return any(
+        replica.ready_at is not None and (forgiven_at is None or replica.ready_at > forgiven_at) for replica in gone
+    )
+
+
+def _replaced(fleet: Fleet) -> set[int]:
+    """Numbers of the replicas whose place somebody has taken."""
+    everyone = (*fleet.staying, *fleet.leaving, *fleet.ended)
+    return {replica.replaces for replica in everyone if replica.replaces is not None}
+
+
+def _ended_at(replica: ReplicaView) -> datetime:
+    return replica.ended_at or replica.state_since
+
+
+def _replace_failed(service: ServiceView, gap: Gap) -> Create:
+    reason = f"replaces replica {gap.replica.number}, which failed{after(gap.replica.reason)}"
+    if gap.restarts > 1:
+        reason += f" ({gap.restarts} failures in a row)"
+    return Create(service.version, gap.replica.number, gap.restarts, reason)
+
+
+def _fill(service: ServiceView, fleet: Fleet, places: int) -> list[Create]:
+    """Launch at once into places that no failure holds; name whose place it is where that is known."""
+    if places <= 0:
+        return []
+    creates = [_replace_gone(service, replica) for replica in _find_gone(service, fleet)[:places]]
+    rest = Create(service.version, None, 0, f"{service.target} wanted, {len(fleet.new)} there")
+    if fleet.old:
+        rest = Create(service.version, None, 0, f"version {service.version} takes over")
+    return creates + [rest] * (places - len(creates))
+
+
+def _find_gone(service: ServiceView, fleet: Fleet) -> list[ReplicaView]:
+    """Replicas of the active version that were taken away though one was wanted, the latest first."""
+    taken = _replaced(fleet)
+    gone = [
+        replica
+        for replica in fleet.ended
+        if replica.version == service.version
+        and replica.number not in taken
+        and (replica.state is S.PREEMPTED or (replica.state is S.TERMINATED and replica.retire_reason is not None))
+    ]
+    return sorted(gone, key=_ended_at, reverse=True)
+
+
+def _replace_gone(service: ServiceView, replica: ReplicaView) -> Create:
+    why = "was preempted" if replica.state is S.PREEMPTED else f"was taken away{after(replica.retire_reason or '')}"
+    return Create(service.version, replica.number, 0, f"replaces replica {replica.number}, which {why}")
+
+
+def _backoff_notes(policy: RestartPolicy, held: Sequence[Gap]) -> Iterable[str]:
+    for gap in held[:MOST_NOTES]:
+        wait = seconds(backoff.delay(gap.restarts, policy))
+        due = f", at {at(gap.due)}" if gap.due else ""
+        yield (
+            f"replica {gap.replica.number} failed {times(gap.restarts)} in a row{after(gap.replica.reason)};"
+            f" the next launch comes {wait} after it{due}"
+        )
+    if len(held) > MOST_NOTES:
+        yield f"{len(held) - MOST_NOTES} more wait after failures"
