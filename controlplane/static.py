@@ -30,7 +30,7 @@ class HashedStorage(CompressedManifestStaticFilesStorage):
     """
 
     _aggregation = CompressedManifestStaticFilesStorage._js_module_import_aggregation_patterns
-    patterns = (*CompressedManifestStaticFilesStorage.patterns, ("rollcall/*.js", _aggregation[1]))
+    patterns = (*CompressedManifestStaticFilesStorage.patterns, ("js/*.js", _aggregation[1]))
 
 
 def build() -> bool:
