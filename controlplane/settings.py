@@ -131,21 +131,26 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+# What a command prints is its result, so records of commands go to stderr, and only those that matter.
+COMMAND = PROCESS == "command"
+LEVEL = "WARNING" if COMMAND and ROLLCALL.log_level == "INFO" else ROLLCALL.log_level
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "controlplane.logline.LineFormatter"}},
-    "handlers": {"stdout": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "line"}},
-    "root": {"handlers": ["stdout"], "level": ROLLCALL.log_level},
+    "handlers": {
+        "out": {
+            "class": "logging.StreamHandler",
+            "stream": "ext://sys.stderr" if COMMAND else "ext://sys.stdout",
+            "formatter": "line",
+        }
+    },
+    "root": {"handlers": ["out"], "level": LEVEL},
     "loggers": {
-        # Of each task it would say that it began and ended; the operations say that better.
+        "django": {"handlers": [], "level": LEVEL, "propagate": True},
+        "django.server": {"handlers": [], "level": LEVEL, "propagate": True},
+        # Of each task it would say that it began and that it ended; the operations say that better.
         "django-q": {"level": "WARNING"},
-        "django": {"handlers": [], "level": "INFO", "propagate": True},
-        "django.server": {"handlers": [], "level": "INFO", "propagate": True},
         "asyncio": {"level": "WARNING"},
     },
 }
-if PROCESS == "command":  # what a command prints is its result: keep stdout for it
-    LOGGING["handlers"]["stdout"]["stream"] = "ext://sys.stderr"
-    LOGGING["root"]["level"] = "DEBUG" if ROLLCALL.log_level == "DEBUG" else "WARNING"
-    LOGGING["loggers"]["django"]["level"] = LOGGING["root"]["level"]

@@ -1,10 +1,8 @@
 """Ties between processes: who dies with whom (Linux prctl)."""
 
 import ctypes
-import multiprocessing
 import os
 import signal
-from multiprocessing import util
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -25,24 +23,28 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
+class _Hook:
+    """What the registry of multiprocessing holds on to, weakly: so it must live at module level."""
+
+
+_HOOK = _Hook()
+
+
 def tie_forks() -> None:
     """Tie every process that `multiprocessing` forks from here on to the process that forks it.
 
     `os.register_at_fork` would also reach children that subprocess starts with a preexec_fn, and so replicas, which
     must outlive the pool. This hook is called in processes of multiprocessing alone.
     """
-    util.register_after_fork(_TIE, _tie_fork)
+    from multiprocessing import util
+
+    util.register_after_fork(_HOOK, _tie_fork)
 
 
-class _Tie:
-    """What the registry of multiprocessing holds on to (weakly, so it must live at module level)."""
+def _tie_fork(_hook: _Hook) -> None:
+    from multiprocessing import parent_process
 
-
-_TIE = _Tie()
-
-
-def _tie_fork(_tie: _Tie) -> None:
-    parent = multiprocessing.parent_process()
+    parent = parent_process()
     if parent is not None and parent.pid is not None:
         die_with_parent(parent.pid)
 

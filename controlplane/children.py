@@ -1,0 +1,49 @@
+"""The table of children: what `up` runs beside the supervisor, and how each is told to be alive."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Where a child that answers the network finds the listening socket.
+LISTENER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One program of the control plane.
+
+    `beat` names the file (in the run directory) whose time changes while the child works; "" means that only its
+    exit tells. `after` names the child without whose work no beat can be expected. `listens`: gets the socket.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+    beat: str = ""
+    after: str = ""
+    listens: bool = False
+
+
+def table(base: Path) -> tuple[Child, ...]:
+    """The children of a control plane whose code is in `base`."""
+    python, manage = sys.executable, str(base / "manage.py")
+    web = [python, "-m", "uvicorn", "controlplane.asgi:application", "--fd", str(LISTENER)]
+    web += ["--http", "httptools", "--ws", "websockets-sansio", "--ws-max-size", "1048576", "--lifespan", "on"]
+    web += ["--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "4"]
+    return (
+        Child("web", tuple(web), {"ROLLCALL_PROCESS": "web"}, beat="beat-web", listens=True),
+        pool(python, manage, "long"),
+        pool(python, manage, "short"),
+        Child("controller", (python, manage, "controller"), {"ROLLCALL_PROCESS": "controller"}, beat="beat-controller"),
+    )
+
+
+def pool(python: str, manage: str, lane: str) -> Child:
+    """A django-q2 pool, which takes its name from the environment; its beat is a job that the controller sends."""
+    return Child(
+        lane,
+        (python, manage, "qcluster"),
+        {"ROLLCALL_PROCESS": "pool", "Q_CLUSTER_NAME": lane},
+        beat=f"beat-{lane}",
+        after="controller",
+    )
