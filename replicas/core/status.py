@@ -1,6 +1,5 @@
 """The status of a service and the sentence that explains it, derived from its replicas and from nothing else."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from replicas.core.planner import Plan
@@ -13,10 +12,12 @@ DOING = {
     S.PENDING: "waiting for launch",
     S.PROVISIONING: "being launched",
     S.STARTING: "starting",
+    S.READY: "still ready",
     S.NOT_READY: "not ready",
     S.DRAINING: "draining",
     S.SHUTTING_DOWN: "going down",
 }
+EXPLAINED = frozenset({S.NOT_READY, S.SHUTTING_DOWN})
 
 
 def status(service: ServiceView, replicas: Sequence[ReplicaView], plan_: Plan | None) -> tuple[ServiceStatus, str]:
@@ -49,10 +50,9 @@ def _ready(service: ServiceView, live: Sequence[ReplicaView], ready: int, plan_:
     )
     if plan_ is not None and plan_.halted:
         return f"{head}; {plan_.halted}"
-    if plan_ is not None and plan_.notes:
-        return f"{head}; {plan_.notes[0]}"
     others = [replica for replica in live if replica.state is not S.READY]
-    return f"{head}; {_what_they_do(others)}" if others else head
+    parts = [head, *(plan_.notes[:1] if plan_ is not None else ()), *([_what_they_do(others)] if others else ())]
+    return "; ".join(parts)
 
 
 def _none_ready(
@@ -68,7 +68,7 @@ def _none_ready(
     failure = _last_failure(service, replicas)
     if live:
         state = ServiceStatus.NOT_READY if _was_ready(service, replicas) else ServiceStatus.REPLICA_INIT
-        return state, f"0 of {service.target} ready; {_what_they_do(live)}{_remember(failure, live)}"
+        return state, f"0 of {service.target} ready; {_what_they_do(live)}{_say_failed(failure)}"
     if failure is not None:
         waits = f"; {plan_.notes[0]}" if plan_ is not None and plan_.notes else ""
         return (
@@ -80,26 +80,23 @@ def _none_ready(
     return ServiceStatus.REPLICA_INIT, f"{some(service.target)} about to be launched"
 
 
+def _say_failed(failure: ReplicaView | None) -> str:
+    return f"; replica {failure.number} failed{after(failure.reason)}" if failure is not None else ""
+
+
 def _what_they_do(live: Iterable[ReplicaView]) -> str:
-    """replica 4 is starting, 2 replicas are being launched."""
-    live = list(live)
-    counts = Counter(replica.state for replica in live)
+    """replica 4 is going down: exited with code 7, replicas 5 and 6 are being launched."""
+    by_state: dict[ReplicaState, list[ReplicaView]] = {}
+    for replica in sorted(live, key=lambda replica: replica.number):
+        by_state.setdefault(replica.state, []).append(replica)
     parts = []
-    for state, word in DOING.items():
-        count = counts[state]
-        if count:
-            numbers = sorted(replica.number for replica in live if replica.state is state)
-            parts.append(f"{named(numbers)} {'is' if count == 1 else 'are'} {word}")
-    if counts[S.READY]:
-        parts.append(f"{some(counts[S.READY])} still ready")
+    for state in ReplicaState:
+        group = by_state.get(state)
+        if group:
+            verb = "is" if len(group) == 1 else "are"
+            why = after(group[0].reason) if len(group) == 1 and state in EXPLAINED else ""
+            parts.append(f"{named([replica.number for replica in group])} {verb} {DOING[state]}{why}")
     return ", ".join(parts)
-
-
-def _remember(failure: ReplicaView | None, live: Iterable[ReplicaView]) -> str:
-    """The last failure, until something newer than it is ready; not twice when it is just going down."""
-    if failure is None or failure in live:
-        return ""
-    return f"; replica {failure.number} failed{after(failure.reason)}"
 
 
 def _last_failure(service: ServiceView, replicas: Iterable[ReplicaView]) -> ReplicaView | None:

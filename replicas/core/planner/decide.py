@@ -76,9 +76,8 @@ def _launch(service: ServiceView, fleet: Fleet, allowance: Allowance, kept: int,
     launches = launch(service, fleet, min(wanted, free), now)
     if wanted <= max(0, free) or not fleet.leaving:
         return launches
-    waits = min(wanted - max(0, free), len(fleet.leaving))
-    goers = named([replica.number for replica in fleet.leaving])
-    note = f"{some(waits, 'launch').replace('launchs', 'launches')} wait until {goers} ended"
+    goers = sorted(replica.number for replica in fleet.leaving)
+    note = f"{named(goers)} must end before more are launched"
     return join((launches, Plan(notes=(note,))))
 
 
@@ -86,8 +85,8 @@ def _explain(service: ServiceView, fleet: Fleet, allowance: Allowance, halted: s
     """What an update waits for."""
     if not fleet.old or not allowance.old:
         return Plan()
-    kept = sorted(fleet.old, key=lambda replica: replica.number)
+    older = some(allowance.old, "older replica")
+    if halted:
+        return Plan(notes=(f"{older} kept, because version {service.version} was given up",))
     ready = f"{count_ready(fleet.new)} of {service.target} ready"
-    until = "it was given up" if halted else "they stay until enough of it are"
-    note = f"version {service.version}: {ready}; {some(allowance.old)} of {len(kept)} older kept, {until}"
-    return Plan(notes=(note,))
+    return Plan(notes=(f"version {service.version} takes over: {ready}, {older} kept until it is",))

@@ -110,9 +110,11 @@ def _ever_ready(service: ServiceView, fleet: Fleet) -> bool:
     forgiven_at = service.forgiven_at
     if any(replica.ready_at is not None for replica in fleet.new):
         return True
-    gone = (replica for replica in (*fleet.leaving, *fleet.ended) if replica.version == service.version)
+    others = (*(replica for replica, _ in fleet.unwanted), *fleet.leaving, *fleet.ended)
     return any(
-        replica.ready_at is not None and (forgiven_at is None or replica.ready_at > forgiven_at) for replica in gone
+        replica.ready_at is not None and (forgiven_at is None or replica.ready_at > forgiven_at)
+        for replica in others
+        if replica.version == service.version
     )
 
 
