@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from replicas.core.history import ended_at, failures, forgiven
 from replicas.core.planner import Plan
 from replicas.core.values import Desired, ReplicaState, ServiceStatus
 from replicas.core.views import ReplicaView, ServiceView
-from replicas.core.wording import after, named, some
+from replicas.core.wording import after, named
 
 S = ReplicaState
 DOING = {
@@ -19,8 +20,10 @@ DOING = {
 }
 EXPLAINED = frozenset({S.NOT_READY, S.SHUTTING_DOWN})
 
+Verdict = tuple[ServiceStatus, str]
 
-def status(service: ServiceView, replicas: Sequence[ReplicaView], plan_: Plan | None) -> tuple[ServiceStatus, str]:
+
+def status(service: ServiceView, replicas: Sequence[ReplicaView], plan_: Plan | None) -> Verdict:
     """What is true of the service now, and why in one sentence. `plan_` adds what it waits for, where it is known.
 
     FAILED_CLEANUP replicas must be among `replicas` for as long as they are not purged.
@@ -35,7 +38,7 @@ def status(service: ServiceView, replicas: Sequence[ReplicaView], plan_: Plan | 
     return state, _with_leftovers(reason, replicas)
 
 
-def _down(replicas: Sequence[ReplicaView], live: Sequence[ReplicaView]) -> tuple[ServiceStatus, str]:
+def _down(replicas: Sequence[ReplicaView], live: Sequence[ReplicaView]) -> Verdict:
     if live:
         return ServiceStatus.SHUTTING_DOWN, f"going down: {_what_they_do(live)}"
     left = _leftovers(replicas)
@@ -45,39 +48,31 @@ def _down(replicas: Sequence[ReplicaView], live: Sequence[ReplicaView]) -> tuple
 
 
 def _ready(service: ServiceView, live: Sequence[ReplicaView], ready: int, plan_: Plan | None) -> str:
-    head = (
-        f"{ready} of {service.target} ready" if ready <= service.target else f"{ready} ready, {service.target} wanted"
-    )
-    if plan_ is not None and plan_.halted:
-        return f"{head}; {plan_.halted}"
+    short_of = f"{ready} of {service.target} ready"
+    parts = [short_of if ready <= service.target else f"{ready} ready, {service.target} wanted"]
+    if plan_ is not None:
+        parts += [plan_.halted] if plan_.halted else plan_.notes[:1]
     others = [replica for replica in live if replica.state is not S.READY]
-    parts = [head, *(plan_.notes[:1] if plan_ is not None else ()), *([_what_they_do(others)] if others else ())]
+    if others:
+        parts.append(_what_they_do(others))
     return "; ".join(parts)
 
 
 def _none_ready(
     service: ServiceView, replicas: Sequence[ReplicaView], live: Sequence[ReplicaView], plan_: Plan | None
-) -> tuple[ServiceStatus, str]:
+) -> Verdict:
+    none = f"0 of {service.target} ready"
+    going_on = f"; {_what_they_do(live)}" if live else ""
     if service.target == 0:
-        return (
-            ServiceStatus.NO_REPLICA,
-            f"no replica is wanted; {_what_they_do(live)}" if live else "no replica is wanted",
-        )
+        return ServiceStatus.NO_REPLICA, f"no replica is wanted{going_on}"
     if plan_ is not None and plan_.halted:
-        return ServiceStatus.FAILED, plan_.halted
+        return ServiceStatus.FAILED, f"{none}; {plan_.halted}{going_on}"
     failure = _last_failure(service, replicas)
-    if live:
-        state = ServiceStatus.NOT_READY if _was_ready(service, replicas) else ServiceStatus.REPLICA_INIT
-        return state, f"0 of {service.target} ready; {_what_they_do(live)}{_say_failed(failure)}"
-    if failure is not None:
-        waits = f"; {plan_.notes[0]}" if plan_ is not None and plan_.notes else ""
-        return (
-            ServiceStatus.FAILED,
-            f"no replica is alive, replica {failure.number} failed{after(failure.reason)}{waits}",
-        )
-    if _was_ready(service, replicas):
-        return ServiceStatus.NOT_READY, f"0 of {service.target} ready; new ones are about to be launched"
-    return ServiceStatus.REPLICA_INIT, f"{some(service.target)} about to be launched"
+    if failure is not None and not live:
+        waits = f"; {plan_.notes[0]}" if plan_ is not None and plan_.notes else _say_failed(failure)
+        return ServiceStatus.FAILED, f"{none}, none is alive{waits}"
+    state = ServiceStatus.NOT_READY if _was_ready(service, replicas) else ServiceStatus.REPLICA_INIT
+    return state, f"{none}{going_on}{_say_failed(failure)}" if live else f"{none}; about to be launched"
 
 
 def _say_failed(failure: ReplicaView | None) -> str:
@@ -100,16 +95,7 @@ def _what_they_do(live: Iterable[ReplicaView]) -> str:
 
 
 def _last_failure(service: ServiceView, replicas: Iterable[ReplicaView]) -> ReplicaView | None:
-    """The newest unforgiven failure of the active version."""
-    failed = [
-        replica
-        for replica in replicas
-        if replica.state.ended
-        and (replica.state.failed or (replica.outcome is not None and replica.outcome.failed))
-        and replica.version == service.version
-        and _counts(service, replica)
-    ]
-    return max(failed, key=lambda replica: (replica.ended_at or replica.state_since, replica.number), default=None)
+    return max(failures(service, replicas), key=lambda replica: (ended_at(replica), replica.number), default=None)
 
 
 def _was_ready(service: ServiceView, replicas: Iterable[ReplicaView]) -> bool:
@@ -117,13 +103,9 @@ def _was_ready(service: ServiceView, replicas: Iterable[ReplicaView]) -> bool:
     if service.proven:
         return True
     return any(
-        replica.ready_at is not None and (not replica.state.ended or _counts(service, replica)) for replica in replicas
+        replica.ready_at is not None and not (replica.state.ended and forgiven(service, ended_at(replica)))
+        for replica in replicas
     )
-
-
-def _counts(service: ServiceView, replica: ReplicaView) -> bool:
-    """False for what ended before the user asked to begin anew."""
-    return service.forgiven_at is None or (replica.ended_at or replica.state_since) > service.forgiven_at
 
 
 def _leftovers(replicas: Iterable[ReplicaView]) -> list[ReplicaView]:
@@ -133,7 +115,7 @@ def _leftovers(replicas: Iterable[ReplicaView]) -> list[ReplicaView]:
 def _left(left: Sequence[ReplicaView]) -> str:
     last = left[-1]
     numbers = named([replica.number for replica in left])
-    return f"{numbers} could not be cleaned up{after(last.reason)}; look at what is left and purge it"
+    return f"{numbers} could not be cleaned up{after(last.reason)}; look at what is left, then purge it"
 
 
 def _with_leftovers(sentence: str, replicas: Sequence[ReplicaView]) -> str:

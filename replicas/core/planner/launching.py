@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from replicas.core import backoff
+from replicas.core.history import ended_at, failures, forgiven
 from replicas.core.planner.actions import Create, Plan
 from replicas.core.planner.fleet import Fleet
 from replicas.core.values import ReplicaState
@@ -31,10 +32,10 @@ def halt(service: ServiceView, fleet: Fleet) -> str | None:
     """
     if service.proven or _ever_ready(service, fleet):
         return None
-    hopeless = [r for r in _failures(service, fleet.ended) if r.ready_at is None]
+    hopeless = [r for r in failures(service, fleet.ended) if r.ready_at is None]
     if not hopeless or len(hopeless) < service.restart.max_never_ready:
         return None
-    last = max(hopeless, key=_ended_at)
+    last = max(hopeless, key=ended_at)
     return (
         f"version {service.version} failed {times(len(hopeless))} and was never ready; the last one was"
         f" replica {last.number}{after(last.reason)}. Launches have stopped:"
@@ -66,53 +67,33 @@ def find_gaps(service: ServiceView, fleet: Fleet, now: datetime) -> Sequence[Gap
     """
     taken = _replaced(fleet)
     gaps = []
-    for replica in _failures(service, fleet.ended):
+    for replica in failures(service, fleet.ended):
         if replica.number in taken:
             continue
         restarts = count_restarts(replica, service.restart)
         wait = backoff.delay(restarts, service.restart)
-        if now - _ended_at(replica) > timedelta(seconds=wait + service.restart.reset_after_seconds):
+        if now - ended_at(replica) > timedelta(seconds=wait + service.restart.reset_after_seconds):
             continue
-        gaps.append(Gap(replica, restarts, backoff.waits_until(_ended_at(replica), wait, now)))
+        gaps.append(Gap(replica, restarts, backoff.waits_until(ended_at(replica), wait, now)))
     return sorted(gaps, key=lambda gap: (gap.due is not None, gap.due or now, gap.replica.number))
 
 
 def count_restarts(replica: ReplicaView, policy: RestartPolicy) -> int:
     """Failures in a row, this one included; who was ready for `reset_after_seconds` begins a new row."""
     if replica.ready_at is not None:
-        served = _ended_at(replica) - replica.ready_at
+        served = ended_at(replica) - replica.ready_at
         if served >= timedelta(seconds=policy.reset_after_seconds):
             return 1
     return replica.restarts + 1
 
 
-def _failed(replica: ReplicaView) -> bool:
-    """A failure of the version, also when its cleaning up failed on top."""
-    if replica.state is S.FAILED_CLEANUP:
-        return replica.outcome is not None and replica.outcome.failed
-    return replica.state.failed
-
-
-def _failures(service: ServiceView, ended: Iterable[ReplicaView]) -> list[ReplicaView]:
-    """The failures of the active version that have not been forgiven."""
-    forgiven_at = service.forgiven_at
-    return [
-        replica
-        for replica in ended
-        if replica.version == service.version
-        and _failed(replica)
-        and (forgiven_at is None or _ended_at(replica) > forgiven_at)
-    ]
-
-
 def _ever_ready(service: ServiceView, fleet: Fleet) -> bool:
     """True when the active version has shown that it can be ready (a running replica that it adopts counts)."""
-    forgiven_at = service.forgiven_at
     if any(replica.ready_at is not None for replica in fleet.new):
         return True
     others = (*(replica for replica, _ in fleet.unwanted), *fleet.leaving, *fleet.ended)
     return any(
-        replica.ready_at is not None and (forgiven_at is None or replica.ready_at > forgiven_at)
+        replica.ready_at is not None and not forgiven(service, replica.ready_at)
         for replica in others
         if replica.version == service.version
     )
@@ -122,10 +103,6 @@ def _replaced(fleet: Fleet) -> set[int]:
     """Numbers of the replicas whose place somebody has taken."""
     everyone = (*fleet.staying, *fleet.leaving, *fleet.ended)
     return {replica.replaces for replica in everyone if replica.replaces is not None}
-
-
-def _ended_at(replica: ReplicaView) -> datetime:
-    return replica.ended_at or replica.state_since
 
 
 def _replace_failed(service: ServiceView, gap: Gap) -> Create:
@@ -156,7 +133,7 @@ def _find_gone(service: ServiceView, fleet: Fleet) -> list[ReplicaView]:
         and replica.number not in taken
         and (replica.state is S.PREEMPTED or (replica.state is S.TERMINATED and replica.retire_reason is not None))
     ]
-    return sorted(gone, key=_ended_at, reverse=True)
+    return sorted(gone, key=ended_at, reverse=True)
 
 
 def _replace_gone(service: ServiceView, replica: ReplicaView) -> Create:
