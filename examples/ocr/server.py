@@ -7,7 +7,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 from rapidocr_onnxruntime import RapidOCR
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -90,8 +90,10 @@ def unreadable(body: bytes) -> str | None:
             if width * height > MOST_PIXELS:
                 return f"the picture has {width} x {height} pixels; at most {MOST_PIXELS} in all can be read"
             picture.load()
+    except UnidentifiedImageError:
+        return "the body is no picture; send a PNG or a JPEG"
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:  # what Pillow raises for bad data
-        return f"the body is no picture that can be read ({error}); send a PNG or a JPEG"
+        return f"the body is a picture that cannot be read: {error}"
     return None
 
 
