@@ -158,13 +158,22 @@ def scale(service_id: int, target: int, *, actor: str) -> bool:
         return True
 
 
-def restart(service_id: int, *, actor: str) -> ServiceVersion | None:
-    """Replace every replica by way of a new version with the same text; earlier failures are forgiven."""
+def restart(service_id: int, *, actor: str, expected: int | None = None) -> ServiceVersion | None:
+    """Replace every replica by way of a new version with the same text; earlier failures are forgiven.
+
+    `expected` is the version that is to be restarted; raises Conflict when it is not active any more, so that a
+    repeated request restarts once. None: there is no such service, or it is down.
+    """
     with writing():
         service = locked(Service, service_id)
         if service is None or service.version is None or service.desired != Desired.UP:
             return None
         old = service.version
+        if expected is not None and old.number != expected:
+            raise Conflict(
+                f"service {service.name} is at version {old.number} by now, not {expected}: "
+                "it was restarted or updated already"
+            )
         service.last_version += 1
         number = service.last_version
         now = clock.now()
