@@ -90,4 +90,4 @@ def pools(config: Config, redis_url: str) -> dict[str, Any]:
     }
     if redis_url:
         return settings | {"redis": redis_url}
-    return settings | {"orm": "default"}
+    return settings | {"orm": "default", "broker_class": "replicas.jobs.broker.BellBroker"}

@@ -61,6 +61,7 @@ class Config:
     redeliver_seconds: float = setting(5.0, "An operation nobody took up is handed over again.", least=0.5, most=600)
     long_workers: int = setting(4, "Workers of the pool for launches and downs.", least=1, most=64)
     short_workers: int = setting(2, "Workers of the pool for probes and quick work.", least=1, most=64)
+    probe_shards: int = setting(1, "Probe jobs that share the replicas; each holds one short worker.", least=1, most=64)
     tick_seconds: float = setting(1.0, "The controller looks at everything at least this often.", least=0.05, most=60)
     prune_days: float = setting(7.0, "Ended replicas, operations and their logs are kept this long.", least=0)
     replica_port_first: int = setting(20000, "First port that replicas on this host may get.", least=1024, most=65535)

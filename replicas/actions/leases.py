@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from django.db.models import F, Q
@@ -43,3 +44,17 @@ def beat(name: str) -> None:
     Heartbeat.objects.update_or_create(
         name=name, defaults={"at": clock.now(), "pid": os.getpid(), "host": socket.gethostname()}
     )
+
+
+def break_dead(name: str, alive: Callable[[int], bool]) -> bool:
+    """Free a lease whose holder on this host is dead by `alive(pid)`, so that nobody waits for it to run out."""
+    held = Lease.objects.filter(name=name, expires_at__gt=clock.now(), host=socket.gethostname()).first()
+    if held is None or held.pid is None or alive(held.pid):
+        return False
+    return bool(Lease.objects.filter(pk=held.pk, fence=held.fence, holder=held.holder).update(expires_at=None))
+
+
+def free(names: Sequence[str]) -> list[str]:
+    """Those of the leases that nobody holds."""
+    held = set(Lease.objects.filter(name__in=names, expires_at__gt=clock.now()).values_list("name", flat=True))
+    return [name for name in names if name not in held]

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import F
 
 from replicas import clock
-from replicas.actions.transition import change, locked, record, transition, writing
+from replicas.actions.transition import change, locked, record, ring_events, transition, writing
 from replicas.core.values import LIVE_OPERATIONS, Lane, OperationKind, OperationStatus, ReplicaState
 from replicas.models import Operation, Replica
 
@@ -97,9 +97,17 @@ def claim(operation_id: int, owner: Owner) -> Operation | None:
             "owner_start": owner.start,
             "heartbeat_at": now,
             "watch": None,
+            "deliveries": 0,
         }
         if operation.started_at is None:
             fields |= {"started_at": now, "attempts": 1}
+        if operation.kind == OperationKind.LAUNCH and operation.replica.state == ReplicaState.PENDING:
+            transition(
+                operation.replica,
+                "launch_begun",
+                reason=f"launching, asked for because: {operation.reason}",
+                actor="job",
+            )
         if first:
             won = change(
                 operation, "running", reason="", actor="job", old=S.QUEUED, new=S.RUNNING, waits_for="", **fields
@@ -341,3 +349,12 @@ def orphan(operation: Operation, *, reason: str) -> bool:
                 "waits_for": reason,
             },
         )
+
+
+def hasten(operation_id: int) -> None:
+    """What a waiting operation waited for has happened: its next step is due now."""
+    hastened = Operation.objects.filter(pk=operation_id, status=S.WAITING).update(
+        retry_at=clock.now(), watch=None, enqueued_at=None
+    )
+    if hastened:
+        ring_events()

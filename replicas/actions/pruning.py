@@ -1,13 +1,12 @@
-"""Old history goes: ended replicas, settled operations with their logs, events, unused versions, sweeps."""
+"""Old history goes: ended replicas, settled operations with their logs, events, unused versions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
-from replicas import clock
 from replicas.core.values import ENDS, LIVE_OPERATIONS, Desired
-from replicas.models import Event, Operation, Replica, Service, ServiceVersion, Sweep
+from replicas.models import Event, Operation, Replica, Service, ServiceVersion
 
 BATCH = 500
 KEPT_PER_SERVICE = 20
@@ -20,7 +19,6 @@ class Pruned:
     replicas: int = 0
     operations: int = 0
     events: int = 0
-    sweeps: int = 0
 
 
 def prune(before: datetime, *, forget_replica: Callable[[str, str], None], keep: int = KEPT_PER_SERVICE) -> Pruned:
@@ -41,14 +39,7 @@ def prune(before: datetime, *, forget_replica: Callable[[str, str], None], keep:
         operation.delete()
         settled += 1
     events, _ = Event.objects.filter(at__lt=before).delete()
-    sweeps = prune_sweeps()
-    return Pruned(len(doomed), settled, events, sweeps)
-
-
-def prune_sweeps() -> int:
-    """Delete rounds of probes of more than a minute ago."""
-    gone, _ = Sweep.objects.filter(created_at__lt=clock.now() - timedelta(minutes=1)).delete()
-    return gone
+    return Pruned(len(doomed), settled, events)
 
 
 def _old_replicas(before: datetime, keep: int) -> list[Replica]:

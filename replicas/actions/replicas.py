@@ -1,10 +1,7 @@
 """What is done to replicas: made, retired, judged, forgotten."""
 
 import uuid
-from pathlib import Path
 from typing import Any
-
-from django.conf import settings
 
 from replicas import clock
 from replicas.actions import operations
@@ -107,7 +104,7 @@ def observe(replica_id: int, trigger: str, *, reason: str, actor: str, **facts: 
         return replica is not None and transition(replica, trigger, reason=reason, actor=actor, **facts)
 
 
-def note_probe(replica_id: int, *, ok: bool, detail: str, excerpt: str, seconds: float, actor: str) -> bool:
+def note_probe(replica_id: int, *, actor: str, probe_detail: str, **facts: Any) -> bool:
     """Keep the facts of a probe that told something new but changed no state."""
     with writing():
         replica = locked(Replica, replica_id)
@@ -116,15 +113,12 @@ def note_probe(replica_id: int, *, ok: bool, detail: str, excerpt: str, seconds:
         return change(
             replica,
             "probed",
-            reason=detail,
+            reason=probe_detail,
             actor=actor,
             old=replica.state,
             new=replica.state,
-            probe_at=clock.now(),
-            probe_ok=ok,
-            probe_detail=detail,
-            probe_excerpt=excerpt,
-            probe_seconds=seconds,
+            probe_detail=probe_detail,
+            **facts,
         )
 
 
@@ -170,11 +164,11 @@ def forget(replica: Replica, *, actor: str) -> None:
     replica.delete()
 
 
-def run_log(replica: Replica) -> Path | None:
-    """Where the replica's own output is, if its provider writes it to a file."""
-    return Path(replica.log) if replica.log else None
-
-
-def launch_log(operation_id: int) -> Path:
-    """Where an operation's log is."""
-    return settings.ROLLCALL.home / "logs" / "operations" / f"{operation_id}.log"
+def forget_ended(replica_id: int, *, actor: str) -> bool:
+    """Delete a replica that has ended. False: it is alive, or gone already."""
+    with writing():
+        replica = locked(Replica, replica_id)
+        if replica is None or not ReplicaState(replica.state).ended or operations.live_of(replica_id):
+            return False
+        forget(replica, actor=actor)
+        return True

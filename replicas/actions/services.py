@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 
 from replicas import clock
 from replicas.actions.sealing import seal
@@ -46,7 +46,7 @@ class Conflict(Exception):
     """Somebody else changed the service meanwhile; the text says who is where, and to look again."""
 
 
-def apply(draft: Draft, *, actor: str, owner: AbstractBaseUser | None = None, expected: int | None = None) -> Applied:
+def apply(draft: Draft, *, actor: str, owner: User | None = None, expected: int | None = None) -> Applied:
     """Make the draft the service's active version; the same draft again changes nothing.
 
     `expected` is the version number that the draft was made from; raises Conflict when it is not active any more.
@@ -85,7 +85,7 @@ def apply(draft: Draft, *, actor: str, owner: AbstractBaseUser | None = None, ex
         return Applied(service, version, kind)
 
 
-def _new_service(draft: Draft, owner: AbstractBaseUser | None) -> Service:
+def _new_service(draft: Draft, owner: User | None) -> Service:
     now = clock.now()
     return Service.objects.create(
         name=draft.name,

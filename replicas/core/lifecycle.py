@@ -75,7 +75,9 @@ TABLE: tuple[Trigger, ...] = (
         S.TERMINATED,
         "not wanted any more: new work stops, work in flight goes on",
     ),
-    Trigger("drained", frozenset({S.DRAINING}), S.SHUTTING_DOWN, S.TERMINATED, "nothing in flight, or drain_seconds over"),
+    Trigger(
+        "drained", frozenset({S.DRAINING}), S.SHUTTING_DOWN, S.TERMINATED, "nothing in flight, or drain_seconds over"
+    ),
     Trigger(
         "retired",
         frozenset({S.PROVISIONING, S.STARTING, S.READY, S.NOT_READY}),
@@ -123,7 +125,7 @@ def markdown() -> str:
     ]
     order = list(ReplicaState)
     for row in TABLE:
-        sources = ", ".join(sorted(row.sources, key=order.index))
+        sources = ", ".join(sorted(row.sources, key=lambda state: order.index(ReplicaState(state))))
         target = row.target or "its outcome"
         lines.append(f"| `{row.name}` | {sources} | {target} | {row.outcome or ''} | {row.meaning} |")
     ends = ", ".join(state for state in ReplicaState if state not in LIVE)

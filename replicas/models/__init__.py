@@ -5,6 +5,5 @@ from replicas.models.lease import Heartbeat, Lease
 from replicas.models.operation import Operation
 from replicas.models.replica import Replica
 from replicas.models.service import Service, ServiceVersion
-from replicas.models.sweep import Sweep
 
-__all__ = ["Event", "Heartbeat", "Lease", "Operation", "Replica", "Service", "ServiceVersion", "Sweep"]
+__all__ = ["Event", "Heartbeat", "Lease", "Operation", "Replica", "Service", "ServiceVersion"]

@@ -6,7 +6,7 @@ from enum import StrEnum
 from django.db import models
 
 
-def word(words: type[StrEnum], **options: object) -> models.CharField:
+def word(words: type[StrEnum], **options: object) -> "models.CharField[str, str]":
     """A short text column that holds one of `words`."""
     return models.CharField(max_length=32, choices=[(w.value, w.value) for w in words], **options)  # type: ignore[arg-type]
 

@@ -1,0 +1,276 @@
+"""The controller: holds the lease, ticks when the bell rings, when a process ends, and at least each second."""
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import OperationalError, close_old_connections
+
+from replicas import bell, clock
+from replicas.actions import leases, operations, replicas, services
+from replicas.controller import reaper, watch
+from replicas.controller.apply import Applier, Deposed
+from replicas.controller.observe import Seen, World, observe
+from replicas.core.dispatch import Dispatch, Limits, dispatch
+from replicas.core.health import PROBED
+from replicas.core.planner import plan
+from replicas.core.status import status
+from replicas.core.values import Lane, OperationKind, ReplicaState
+from replicas.jobs import beats, queue
+from replicas.jobs.probe import lease_of
+from replicas.providers import procs, registry
+from replicas.providers.base import Provider
+
+log = logging.getLogger(__name__)
+
+LEASE = "controller"
+BEAT_SECONDS = 2.0
+RENEW_SECONDS = 1.0
+PRUNE_SECONDS = 3600.0
+PROBE_OFFER_SECONDS = 1.0
+SETTLE_SECONDS = 0.01  # changes come in bursts: one tick for all of them
+REST = 0.5  # of a tick's duration, between ticks: a large system must not keep a core busy
+ROUNDS = 3  # a plan may make another one possible at once
+
+
+class Loop:
+    """One controller process. `run` returns when it was told to stop."""
+
+    def __init__(self) -> None:
+        self.config = settings.ROLLCALL
+        self.holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self.selector = selectors.DefaultSelector()
+        self.bell = bell.Bell(self.config.run, bell.EVENTS)
+        self.selector.register(self.bell.socket, selectors.EVENT_READ, None)
+        self.watch = watch.Watch(self.selector)
+        self.stopping = False
+        self.wake_at: datetime | None = None
+        self.next: dict[str, float] = {}
+
+    def run(self) -> None:
+        """Wait for the lease, then tick until told to stop or deposed; then wait again."""
+        try:
+            while not self.stopping:
+                fence = self.acquire()
+                if fence is None:
+                    self.sleep(RENEW_SECONDS)
+                    continue
+                log.info("this controller holds the lease (fence %d)", fence)
+                try:
+                    self.hold(Applier(LEASE, self.holder, fence))
+                except Deposed as error:
+                    log.warning("%s; waiting for it", error)
+        finally:
+            leases.release(LEASE, self.holder)
+            self.watch.close()
+            self.bell.close()
+
+    def stop(self) -> None:
+        """End after the tick under way."""
+        self.stopping = True
+
+    def acquire(self) -> int | None:
+        """The fencing number, or None while another controller is alive and holds the lease."""
+        self.beat()
+        leases.break_dead(LEASE, lambda pid: procs.identify(pid) is not None)
+        return leases.acquire(LEASE, self.holder, self.config.lease_seconds)
+
+    def beat(self) -> None:
+        """A sign of life, also while waiting for the lease."""
+        if self.every("beat", BEAT_SECONDS):
+            beats.touch("controller")
+
+    def every(self, what: str, seconds: float) -> bool:
+        """True once in so many seconds."""
+        now = time.monotonic()
+        if now < self.next.get(what, 0.0):
+            return False
+        self.next[what] = now + seconds
+        return True
+
+    def hold(self, applier: Applier) -> None:
+        """Tick while the lease is ours. Raises Deposed."""
+        while not self.stopping:
+            began = time.monotonic()
+            try:
+                close_old_connections()
+                self.beat()
+                if self.every("renew", RENEW_SECONDS):
+                    self.renew(applier)
+                self.tick(applier)
+            except OperationalError:  # the database is away for a moment: nothing is lost by trying again
+                log.exception("the database did not answer; the next tick tries again")
+                self.sleep(RENEW_SECONDS)
+            self.sleep(self.pause(), at_least=SETTLE_SECONDS + REST * (time.monotonic() - began))
+
+    def renew(self, applier: Applier) -> None:
+        """Keep the lease. Raises Deposed when it went to another, or ran out and came back with a new number."""
+        if leases.acquire(LEASE, self.holder, self.config.lease_seconds) != applier.fence:
+            raise Deposed(f"the lease {LEASE} is no longer ours")
+
+    def pause(self) -> float:
+        """Seconds until time alone makes another tick necessary."""
+        if self.wake_at is None:
+            return self.config.tick_seconds
+        return min(self.config.tick_seconds, max(0.0, (self.wake_at - clock.now()).total_seconds()))
+
+    def sleep(self, seconds: float, at_least: float = 0.0) -> None:
+        """Until the bell rings, a watched process ends, or `seconds` are over; then let a burst settle."""
+        for key, _ in self.selector.select(seconds):
+            self.take(key)
+        if at_least:
+            time.sleep(at_least)
+            for key, _ in self.selector.select(0):
+                self.take(key)
+
+    def take(self, key: selectors.SelectorKey) -> None:
+        """One thing that became readable."""
+        if key.data is None:
+            self.bell.drain()
+        else:
+            self.watch.fired(key.data)
+
+    def tick(self, applier: Applier) -> World:
+        """Observe, plan, apply, hand over; again while that made something new possible."""
+        world = observe(clock.now())
+        if self.settle_ended(world):
+            world = observe(clock.now())
+        reaped = reaper.reap(world.owned, clock.now(), timedelta(seconds=self.config.stale_seconds))
+        for _ in range(ROUNDS):
+            changed = self.apply_plans(world, applier)
+            if not changed and not reaped:
+                break
+            reaped = []
+            world = observe(clock.now())
+        self.hand_over(world, applier)
+        self.forget(world, applier)
+        self.ask(world)
+        return world
+
+    def settle_ended(self, world: World) -> bool:
+        """Let ended processes have their effect. True when a row changed."""
+        providers = self.providers(world)
+        self.watch.follow(watch.wanted(world.seen, world.owned, providers))
+        changed = False
+        by_id = {seen.id: seen for seen in world.seen}
+        for key in self.watch.take_ended():
+            if key.kind == "operation":
+                watch.settle_operation(key.id)
+                changed = True
+            elif key.id in by_id:
+                changed |= self.inspect(by_id[key.id], providers)
+        for seen in self.watch.due(world.seen, providers):
+            changed |= self.inspect(seen, providers)
+        return changed
+
+    def inspect(self, seen: Seen, providers: dict[str, Provider]) -> bool:
+        """Ask the provider about one replica and settle what it says."""
+        assert seen.handle is not None
+        return watch.settle_replica(seen, providers[seen.provider].inspect(seen.handle))
+
+    def providers(self, world: World) -> dict[str, Provider]:
+        """The providers of all live replicas."""
+        return {name: registry.get(name, self.config.home) for name in {seen.provider for seen in world.seen}}
+
+    def apply_plans(self, world: World, applier: Applier) -> bool:
+        """Plan each service, carry the plans out, and report what is true of each. True when anything was done."""
+        now = clock.now()
+        self.wake_at = None
+        changed = False
+        for service in world.services:
+            views = world.replicas[service.id]
+            planned = plan(service, views, now)
+            if planned.actions:
+                applier.apply(service.id, planned.actions)
+                changed = True
+                continue  # what is true now is said in the next round
+            self.wake(planned.wake_at)
+            found, reason = status(service, views, planned)
+            ready = sum(view.state is ReplicaState.READY for view in views)
+            live = sum(not view.state.ended for view in views)
+            services.report(service.id, status=found, reason=reason, ready=ready, live=live, actor="controller")
+        return changed
+
+    def wake(self, moment: datetime | None) -> None:
+        """Tick again at that moment, if not before."""
+        if moment is not None and (self.wake_at is None or moment < self.wake_at):
+            self.wake_at = moment
+
+    def hand_over(self, world: World, applier: Applier) -> Dispatch:
+        """Give the queue what there is room for, and say of the rest what it waits for."""
+        limits = Limits(
+            max_launches=self.config.max_launches,
+            max_launches_per_service=self.config.max_launches_per_service,
+            max_downs=self.config.max_downs,
+            redeliver_after=self.config.redeliver_seconds,
+            overrides=world.launch_limits,
+        )
+        decided = dispatch(world.operations, limits, clock.now())
+        self.wake(decided.wake_at)
+        kinds: dict[int, OperationKind] = {operation.id: operation.kind for operation in world.operations}
+        if decided.enqueue:
+            applier.check()
+            operations.mark_enqueued(decided.enqueue)
+            for number in decided.enqueue:
+                queue.offer(kinds[number], number)
+        for number, waits_for in decided.holds.items():
+            operations.hold(number, waits_for)
+        return decided
+
+    def forget(self, world: World, applier: Applier) -> None:
+        """Delete what has ended and was asked to be forgotten."""
+        if world.purged_replicas or world.purged_services:
+            applier.check()
+        for number in world.purged_replicas:
+            replicas.forget_ended(number, actor="controller")
+        for number in world.purged_services:
+            services.forget(number, actor="controller")
+
+    def ask(self, world: World) -> None:
+        """Keep the lanes beating, the probes going and the history short."""
+        if self.every("lanes", BEAT_SECONDS):
+            for lane in Lane:
+                queue.offer_beat(lane)
+        if any(seen.state in PROBED for seen in world.seen):
+            self.offer_probes()
+        if self.every("prune", PRUNE_SECONDS):
+            queue.offer_pruning()
+
+    def offer_probes(self) -> None:
+        """Offer a probe job for each shard that has none; again after a while if nobody took it up."""
+        names = {lease_of(shard): shard for shard in range(self.config.probe_shards)}
+        for name in names:
+            leases.break_dead(name, lambda pid: procs.identify(pid) is not None)
+        for name in leases.free(list(names)):
+            if self.every(name, PROBE_OFFER_SECONDS):
+                queue.offer_probe(names[name])
+
+
+@contextlib.contextmanager
+def stopping_on_signals(loop: Loop) -> Iterator[None]:
+    """SIGTERM and SIGINT end the loop after its tick; a ring of its own bell makes it look at once."""
+
+    def told(_number: int, _frame: object) -> None:
+        loop.stop()
+
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    loop.selector.register(reader, selectors.EVENT_READ, None)
+    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    handlers = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(before)
+        reader.close()
+        writer.close()

@@ -1,0 +1,214 @@
+"""Reads what is there into plain values, in a number of queries that does not grow with the number of rows."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from django.db.models import Exists, F, OuterRef, Q
+
+from replicas.core.rollout import bounds
+from replicas.core.values import (
+    ENDS,
+    LIVE,
+    LIVE_OPERATIONS,
+    Desired,
+    OperationKind,
+    OperationStatus,
+    ReplicaState,
+    ServiceStatus,
+)
+from replicas.core.views import OperationView, ReplicaView, RestartPolicy, ServiceView, Surge
+from replicas.models import Operation, Replica, Service, ServiceVersion
+
+HISTORY = timedelta(hours=1)
+SETTLED = (ServiceStatus.DOWN, ServiceStatus.FAILED_CLEANUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A replica's facts that only the controller's own parts need."""
+
+    id: int
+    provider: str
+    state: ReplicaState
+    handle: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Who works on a live operation, and what a waiting one waits for."""
+
+    id: int
+    status: OperationStatus
+    host: str
+    pid: int | None
+    start: int | None
+    claim: int
+    heartbeat_at: datetime | None
+    watch: tuple[int, int] | None
+
+
+@dataclass(slots=True)
+class World:
+    """Everything that one tick decides from."""
+
+    services: list[ServiceView] = field(default_factory=list)
+    replicas: dict[int, list[ReplicaView]] = field(default_factory=lambda: defaultdict(list))
+    seen: list[Seen] = field(default_factory=list)
+    operations: list[OperationView] = field(default_factory=list)
+    owned: list[Owned] = field(default_factory=list)
+    purged_replicas: list[int] = field(default_factory=list)
+    purged_services: list[int] = field(default_factory=list)
+    launch_limits: dict[int, int] = field(default_factory=dict)
+
+
+def observe(now: datetime) -> World:
+    """One look at everything that is alive, and at the history that decisions need."""
+    world = World()
+    operations = _operations(world)
+    rows = list(_services())
+    compatible: dict[int, set[int]] = defaultdict(set)
+    digests = {row.pk: row.version.process_digest for row in rows if row.version}
+    for row in Replica.objects.filter(state__in=LIVE).values(*COLUMNS, "version__process_digest"):
+        if row["version__process_digest"] == digests.get(row["service_id"]):
+            compatible[row["service_id"]].add(row["version_number"])
+        world.replicas[row["service_id"]].append(_view(row, operations.get(row["id"])))
+        world.seen.append(Seen(row["id"], row["provider"], ReplicaState(row["state"]), row["handle"]))
+    for row in _history(now):
+        world.replicas[row["service_id"]].append(_view(row, None))
+        if row["purge"]:
+            world.purged_replicas.append(row["id"])
+    for service in rows:
+        _add_service(world, service, frozenset(compatible[service.pk]))
+    return world
+
+
+COLUMNS = (
+    "id", "service_id", "number", "version_number", "state", "state_since", "created_at", "outcome", "launched_at",
+    "ready_at", "ended_at", "restarts", "replaces", "retire_reason", "reason", "provider", "handle", "purge",
+)  # fmt: skip
+
+
+def _services() -> Any:
+    """Services that are wanted, or not yet settled; each with whether its active version has proved itself."""
+    ready = Replica.objects.filter(version=OuterRef("version"), ready_at__gt=OuterRef("forgiven_at"))
+    return (
+        Service.objects.select_related("version")
+        .defer("version__text", "version__sealed")
+        .annotate(proven=Exists(ready))
+        .exclude(Q(desired=Desired.DOWN, status__in=SETTLED, purge=False))
+    )
+
+
+def _history(now: datetime) -> Any:
+    """Ended replicas of active versions that backoff and giving up are computed from, leftovers, and what is purged."""
+    recent = Q(ended_at__gt=now - HISTORY)
+    hopeless = Q(ready_at=None, ended_at__gt=F("service__forgiven_at"))
+    counted = Q(version=F("service__version"), service__desired=Desired.UP) & (recent | hopeless)
+    left = Q(state=ReplicaState.FAILED_CLEANUP)
+    return Replica.objects.filter(Q(state__in=ENDS) & (counted | left | Q(purge=True))).values(*COLUMNS)
+
+
+def _add_service(world: World, row: Any, compatible: frozenset[int]) -> None:
+    version = row.version
+    if version is None:
+        return
+    policy = policies(version.pk)
+    if policy.max_launches is not None:
+        world.launch_limits[row.pk] = policy.max_launches
+    if row.purge and row.desired == Desired.DOWN:
+        world.purged_services.append(row.pk)
+    world.services.append(
+        ServiceView(
+            id=row.pk,
+            name=row.name,
+            desired=Desired(row.desired),
+            target=row.target,
+            version=version.number,
+            restart=policy.restart,
+            surge=policy.surge(row.target),
+            drain_seconds=policy.drain_seconds,
+            compatible=compatible - {version.number},
+            forgiven_at=row.forgiven_at,
+            proven=row.proven,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What the spec of a version says about keeping its replicas."""
+
+    restart: RestartPolicy
+    drain_seconds: float
+    max_launches: int | None
+    rollout: dict[str, Any]
+
+    def surge(self, target: int) -> Surge:
+        """The rollout's bounds for a target."""
+        max_surge, max_unavailable = bounds(self.rollout, target)
+        return Surge(max_surge, max_unavailable)
+
+
+@lru_cache(maxsize=1024)
+def policies(version_id: int) -> Policies:
+    """The policies of a version, which never changes."""
+    spec = ServiceVersion.objects.values_list("spec", flat=True).get(pk=version_id)
+    service = spec.get("service") or {}
+    restart = service.get("restart") or {}
+    known = {name: restart[name] for name in RestartPolicy.__dataclass_fields__ if restart.get(name) is not None}
+    return Policies(
+        restart=RestartPolicy(**known),
+        drain_seconds=float(service.get("drain_seconds", 30.0)),
+        max_launches=service.get("max_launches"),
+        rollout=service.get("rollout") or {},
+    )
+
+
+def _operations(world: World) -> dict[int, OperationView]:
+    """Live operations by replica."""
+    by_replica: dict[int, OperationView] = {}
+    for row in Operation.objects.filter(status__in=LIVE_OPERATIONS).order_by("id"):
+        view = OperationView(
+            id=row.pk,
+            kind=OperationKind(row.kind),
+            status=OperationStatus(row.status),
+            service_id=row.service_id,
+            replica_id=row.replica_id,
+            created_at=row.created_at,
+            enqueued_at=row.enqueued_at,
+            retry_at=row.retry_at,
+            cancelling=row.cancel_requested_at is not None,
+            deliveries=row.deliveries,
+        )
+        by_replica[row.replica_id] = view
+        world.operations.append(view)
+        watch = (row.watch[0], row.watch[1]) if row.watch else None
+        world.owned.append(
+            Owned(
+                row.pk, view.status, row.owner_host, row.owner_pid, row.owner_start, row.claim, row.heartbeat_at, watch
+            )
+        )
+    return by_replica
+
+
+def _view(row: dict[str, Any], operation: OperationView | None) -> ReplicaView:
+    return ReplicaView(
+        id=row["id"],
+        number=row["number"],
+        version=row["version_number"],
+        state=ReplicaState(row["state"]),
+        state_since=row["state_since"],
+        created_at=row["created_at"],
+        outcome=ReplicaState(row["outcome"]) if row["outcome"] else None,
+        launched_at=row["launched_at"],
+        ready_at=row["ready_at"],
+        ended_at=row["ended_at"],
+        restarts=row["restarts"],
+        replaces=row["replaces"],
+        retire_reason=row["retire_reason"] or None,
+        reason=row["reason"],
+        operation=operation,
+    )

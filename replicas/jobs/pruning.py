@@ -1,0 +1,36 @@
+"""The pruning job: removes old history in the background."""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from replicas import clock
+from replicas.actions import pruning
+from replicas.jobs import queue
+from replicas.providers import registry
+
+
+def forget_replica(provider: str, uid: str) -> None:
+    """Remove what a provider keeps of a replica that is gone, where it keeps anything."""
+    forget = getattr(registry.get(provider, settings.ROLLCALL.home), "forget_replica", None)
+    if forget is not None:
+        forget(uid)
+
+
+def forget_versions() -> int:
+    """Remove what providers keep for versions that nothing uses; how many versions that were."""
+    unused = pruning.unused_versions()
+    for version in unused:
+        provider = registry.get(version.spec.get("provider", "local"), settings.ROLLCALL.home)
+        forget = getattr(provider, "forget_version", None)
+        if forget is not None:
+            forget(version.uid)
+    return len(unused)
+
+
+def run(_number: int) -> None:
+    """Prune once, by the settings."""
+    older = timedelta(days=settings.ROLLCALL.prune_days)
+    pruning.prune(clock.now() - older, forget_replica=forget_replica)
+    forget_versions()
+    queue.prune(older)

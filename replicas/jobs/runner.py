@@ -1,0 +1,221 @@
+"""What launch and down share: claiming, the heartbeat of a step, what it cost, and the order for the provider."""
+
+import logging
+import os
+import resource
+import socket
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from replicas.actions import operations
+from replicas.actions.operations import Owner, Usage
+from replicas.actions.sealing import Unsealable, unseal
+from replicas.core.backoff import retry_delay
+from replicas.models import Operation, Replica
+from replicas.providers import registry
+from replicas.providers.base import LaunchOrder, Provider, ProviderError
+from replicas.providers.procs import identify
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 2.0
+LONGEST_STEP_SECONDS = (
+    900.0  # a step that takes longer has hung: its heartbeat stops and the operation is taken from it
+)
+ORPHAN_LIMIT = 5
+RETRY_FACTOR = 1.6
+LONGEST_RETRY_SECONDS = 300.0
+
+
+@cache
+def _me(pid: int) -> Owner:
+    found = identify(pid)
+    assert found is not None, "this process runs"
+    return Owner(socket.gethostname(), pid, found.start)
+
+
+def me() -> Owner:
+    """This process as an owner of operations; asked anew after a fork."""
+    return _me(os.getpid())
+
+
+@dataclass(slots=True)
+class Meter:
+    """CPU seconds and peak memory of this process and the children that it waited for, since it was made."""
+
+    begun: float = field(default_factory=lambda: Meter.spent())
+
+    @staticmethod
+    def spent() -> float:
+        """CPU seconds so far."""
+        own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+        return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+    def usage(self) -> Usage:
+        """What has been spent by now."""
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return Usage(self.spent() - self.begun, peak)
+
+
+class Beating:
+    """Renews an operation's heartbeat while a long step is at work, from a thread that ends with the step.
+
+    A stopped process stops beating; so does a step of more than LONGEST_STEP_SECONDS.
+    """
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._beat, name=f"beat-{operation.pk}", daemon=True)
+
+    def _beat(self) -> None:
+        try:
+            for _ in range(int(LONGEST_STEP_SECONDS / BEAT_SECONDS)):
+                if self.over.wait(BEAT_SECONDS) or not operations.beat(self.operation):
+                    return
+        finally:
+            connection.close()
+
+    def __enter__(self) -> "Beating":
+        self.thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.over.set()
+        self.thread.join()
+
+
+@dataclass(slots=True)
+class Step:
+    """One step of an operation under its claim."""
+
+    operation: Operation
+    replica: Replica
+    provider: Provider
+    order: LaunchOrder
+    meter: Meter
+    sealed: str = ""  # why the secrets could not be opened
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        """What the last step left: our own keys, with the provider's under "provider"."""
+        return dict(self.operation.checkpoint or {})
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return max(1, self.operation.attempts)
+
+    def note(self, line: str) -> None:
+        """Add a line to the operation's log."""
+        append(self.order.log, line)
+
+    def wait(
+        self,
+        reason: str,
+        seconds: float,
+        checkpoint: dict[str, Any],
+        watch: tuple[int, int] | None = None,
+        **more: Any,
+    ) -> None:
+        """Let go of the operation until later."""
+        operations.wait(
+            self.operation,
+            checkpoint=checkpoint,
+            reason=reason,
+            seconds=seconds,
+            watch=watch,
+            usage=self.meter.usage(),
+            **more,
+        )
+
+
+def append(path: Path, line: str) -> None:
+    """Add one line to a log. A full disk costs the line, not the operation."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(line.rstrip("\n") + "\n")
+    except OSError as error:
+        log.warning("cannot write to %s: %s", path, error)
+
+
+def order_for(operation: Operation, replica: Replica, secrets: dict[str, str]) -> LaunchOrder:
+    """The provider's order for this replica."""
+    version = replica.version
+    return LaunchOrder(
+        replica_uid=replica.uid,
+        service=replica.service.name,
+        number=replica.number,
+        version=version.number,
+        version_uid=version.uid,
+        spec=version.spec,
+        env=version.spec.get("envs") or {},
+        secrets=secrets,
+        log=Path(operation.log),
+        attempt=max(1, operation.attempts),
+    )
+
+
+@contextmanager
+def reporting(step: Step) -> Iterator[None]:
+    """Turn what a provider should not have raised into a ProviderError, with the traceback in our log."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except OSError as error:
+        raise ProviderError(
+            f"{error.strerror or error}: {error.filename or 'no file named'}", retryable=True
+        ) from error
+    except Exception as error:
+        log.exception("provider %s failed in operation %s", step.provider.name, step.operation.pk)
+        step.note(traceback.format_exc())
+        raise ProviderError(
+            f"the provider {step.provider.name} failed in an unforeseen way ({type(error).__name__}: {error})"
+        ) from error
+
+
+def perform(operation_id: int, work: Callable[[Step], None]) -> None:
+    """Claim the operation and do one step of it; nothing happens when there is nothing to claim."""
+    operation = operations.claim(operation_id, me())
+    if operation is None:
+        return
+    replica = Replica.objects.select_related("service", "version").get(pk=operation.replica_id)
+    with Beating(operation):
+        meter = Meter()
+        provider = registry.get(replica.provider, settings.ROLLCALL.home)
+        secrets, sealed = _secrets(replica)
+        work(Step(operation, replica, provider, order_for(operation, replica, secrets), meter, sealed))
+
+
+def _secrets(replica: Replica) -> tuple[dict[str, str], str]:
+    """The version's secret values, and why they cannot be had (a down needs none, so it goes on without)."""
+    try:
+        return unseal(replica.version.sealed), ""
+    except Unsealable as error:
+        return {}, str(error)
+
+
+def retry_in(attempt: int, base: float) -> float:
+    """Seconds to the next attempt after `attempt` failed ones (SkyServe: the gap grows by 1.6 up to 300 s)."""
+    return retry_delay(attempt, base, RETRY_FACTOR, LONGEST_RETRY_SECONDS)
+
+
+def drain_grace(replica: Replica) -> timedelta:
+    """How long the process may take to end by itself: `service.drain_seconds` for a wish, nothing for a failure."""
+    if replica.outcome != "TERMINATED":
+        return timedelta(0) if replica.outcome == "FAILED" else timedelta(seconds=5)
+    seconds = (replica.version.spec.get("service") or {}).get("drain_seconds", 30.0)
+    return timedelta(seconds=float(seconds))
