@@ -1,5 +1,10 @@
-"""The addresses of the websocket consumers."""
+"""The addresses of the websockets."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path, re_path
 
-websocket_urlpatterns: list[URLPattern] = []
+from replicas.web import consumers
+
+websocket_urlpatterns: list[URLPattern] = [
+    path("ws/feed", consumers.FeedSocket.serve),  # type: ignore[arg-type]
+    re_path(r"", consumers.unknown),  # type: ignore[arg-type]
+]

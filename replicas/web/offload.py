@@ -1,0 +1,43 @@
+"""Blocking work off the event loop: queries and file reads, each in a few threads of their own.
+
+Django's own way shares one thread for the whole process: one slow query would freeze every socket and every handshake.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from django.db import close_old_connections
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# The tailer has a thread to itself: it must not stand in line behind sockets that replay.
+TAILER = ThreadPoolExecutor(1, thread_name_prefix="tailer")
+QUERIES = ThreadPoolExecutor(3, thread_name_prefix="queries")
+FILES = ThreadPoolExecutor(3, thread_name_prefix="files")
+
+
+async def query(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of `function`, which may use the ORM."""
+    return await asyncio.get_running_loop().run_in_executor(QUERIES, lambda: tidily(function, *args, **kwargs))
+
+
+async def tailer_query(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Like `query`, in the tailer's own thread."""
+    return await asyncio.get_running_loop().run_in_executor(TAILER, lambda: tidily(function, *args, **kwargs))
+
+
+async def file_work(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of `function`, which reads files and asks no database."""
+    return await asyncio.get_running_loop().run_in_executor(FILES, lambda: function(*args, **kwargs))
+
+
+def tidily(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call `function` between two clean-ups of this thread's database connections, as Django does for a request."""
+    close_old_connections()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        close_old_connections()

@@ -1,0 +1,66 @@
+"""Event rows as the feed reads them: short queries by cursor, each row as the JSON that browsers get."""
+
+import json
+from typing import Any, NamedTuple
+
+from django.db.models import Max, Min
+
+from replicas.models import Event
+from replicas.models.public import stamp
+from replicas.web.hub import Item
+
+PAGE = 500
+
+
+class Bounds(NamedTuple):
+    """The ids of the oldest and the newest event that are kept; 0 and 0 where there is none."""
+
+    oldest: int
+    newest: int
+
+
+def event_row(event: Event) -> dict[str, Any]:
+    """The public JSON of an event. `service` is its name; `data` the object's public row after the change."""
+    return {
+        "id": event.pk,
+        "at": stamp(event.at),
+        "service": event.service_name,
+        "kind": event.kind,
+        "object_id": event.object_id,
+        "number": event.number,
+        "revision": event.revision,
+        "trigger": event.trigger,
+        "old": event.old,
+        "new": event.new,
+        "reason": event.reason,
+        "actor": event.actor,
+        "data": event.data,
+    }
+
+
+def items_after(cursor: int, service: str | None = None, limit: int = PAGE) -> list[Item]:
+    """At most `limit` events with an id above `cursor`, oldest first, of one service or of all."""
+    events = Event.objects.filter(pk__gt=cursor).order_by("pk")
+    if service is not None:
+        events = events.filter(service_name=service)
+    return [
+        Item(
+            event.pk,
+            event.service_name,
+            event.kind,
+            event.object_id,
+            json.dumps(event_row(event), separators=(",", ":")),
+        )
+        for event in events[:limit]
+    ]
+
+
+def bounds() -> Bounds:
+    """Which events are kept."""
+    found = Event.objects.order_by().aggregate(oldest=Min("pk"), newest=Max("pk"))
+    return Bounds(found["oldest"] or 0, found["newest"] or 0)
+
+
+def newest() -> int:
+    """The id of the newest event; 0 where there is none."""
+    return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
