@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 Checkpoint = Mapping[str, Any]  # JSON values only: it is stored on the operation between steps
-Handle = Mapping[str, Any]  # JSON values only: what finds the replica again (for local: directory, pid, start time, port)
+Handle = Mapping[str, Any]  # JSON values only: what finds the replica again (local: uid, pids, start times, port)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Nothing of the replica is left. `detail` says what was found (exit code, killed after the grace, already gone)."""
+    """Nothing of the replica is left. `detail` says what was found (exit code, killed, already gone)."""
 
     detail: str = ""
 
@@ -95,12 +95,14 @@ class Provider(Protocol):
     name: str
 
     def check(self, spec: Mapping[str, Any]) -> list[str]:
-        """Why this provider cannot carry the spec: sentences that each name the field and the cause; empty if it can."""
+        """Why this provider cannot carry the spec: sentences that each name field and cause; empty if it can."""
 
     def launch(self, order: LaunchOrder, checkpoint: Checkpoint | None) -> Launched | Waiting:
         """Take the launch one step on. A repeat for the same replica never makes a second one. Raises ProviderError."""
 
-    def down(self, order: LaunchOrder, handle: Handle | None, grace: timedelta, checkpoint: Checkpoint | None) -> Gone | Waiting:
+    def down(
+        self, order: LaunchOrder, handle: Handle | None, grace: timedelta, checkpoint: Checkpoint | None
+    ) -> Gone | Waiting:
         """Take the down one step on; "already gone" is success. `handle` is None when the launch did not get so far:
         whatever a broken launch left of `order.replica_uid` is then found and removed. Raises ProviderError."""
 
@@ -115,7 +117,7 @@ class Watchable(Protocol):
     """A provider whose replicas' ends can be seen at once."""
 
     def watch(self, handle: Handle) -> tuple[int, int] | None:
-        """(pid, start time) of a process on this host whose end means that `inspect` has news; None if there is none."""
+        """(pid, start time) of a process here whose end means that `inspect` has news; None if there is none."""
 
 
 class Readable(Protocol):

@@ -1,0 +1,64 @@
+"""Ends what a replica left behind without its shim: found by its cgroup, and by the uid in its environment."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from signal import SIGKILL
+
+from replicas.providers import cgroups, procs
+from replicas.providers.base import ProviderError
+from replicas.providers.control import Control
+from replicas.providers.layout import ReplicaDirectory
+
+ROUNDS = 5
+ROUND_SECONDS = 0.5
+
+
+def clear_processes(home: Path, place: ReplicaDirectory) -> None:
+    """End whatever is left of a replica without a shim. Raises ProviderError when something cannot be ended."""
+    controls = [Control(place.control), *tries(place.setup)]
+    marks = {"ROLLCALL_HOME": str(home), "ROLLCALL_REPLICA_UID": place.root.name}
+    clear(controls, marks, f"replica {place.root.name}")
+
+
+def clear(controls: list[Control], marks: dict[str, str], whose: str) -> None:
+    """The same for the commands of any shims, whose processes carry `marks` in their environment."""
+    groups = [group for control in controls for group in control.cgroups()]
+    # A shim that wrote its record has seen the end of all that its command ever started: there is nothing to search
+    # for.
+    if not (controls and all(_clean(control) for control in controls)):
+        _kill(groups, marks, whose)
+    for group in groups:
+        cgroups.remove(group)
+
+
+def tries(folder: Path) -> list[Control]:
+    """The control directories of the tries of a setup, in order."""
+    try:
+        numbers = sorted(int(each.name) for each in folder.iterdir() if each.name.isdigit())
+    except FileNotFoundError:
+        return []
+    return [Control(folder / str(number)) for number in numbers]
+
+
+def still_there(place: ReplicaDirectory) -> bool:
+    """True while a shim of the replica lives."""
+    return any(control.running() for control in [Control(place.control), *tries(place.setup)])
+
+
+def _clean(control: Control) -> bool:
+    record = control.record()
+    return record is not None and record.complete
+
+
+def _kill(groups: Iterable[Path], marks: dict[str, str], whose: str) -> None:
+    left: set[procs.Proc] = set()
+    for _ in range(ROUNDS):
+        left = {process for group in groups for process in cgroups.members(group)} | set(procs.carrying(marks))
+        if not left:
+            return
+        for process in left:
+            procs.send(*process, SIGKILL)
+        for process in left:
+            procs.wait(*process, ROUND_SECONDS)
+    pids = ", ".join(str(process.pid) for process in sorted(left))
+    raise ProviderError(f"Processes of {whose} do not end, even by SIGKILL: {pids}. See what holds them, then retry.")

@@ -1,0 +1,180 @@
+"""A version's workdir and file_mounts, copied once into ROLLCALL_HOME, and copied on to each replica."""
+
+import fnmatch
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from replicas.providers import locks, trees
+from replicas.providers.base import LaunchOrder, ProviderError
+from replicas.providers.layout import VersionDirectory
+
+LIMIT_BYTES = 8 << 30
+WORK = "sky_workdir"  # SkyPilot's name for it, below $HOME
+IGNORE_FILE = ".skyignore"
+COPYING = "when the workdir was copied"
+
+
+class Snapshots:
+    """The snapshots of one ROLLCALL_HOME. A snapshot is a $HOME, with the workdir in it as `sky_workdir`."""
+
+    def __init__(self, home: Path, limit: int = LIMIT_BYTES) -> None:
+        self._home = home
+        self._limit = limit
+
+    def digest(self, version_uid: str, spec: Mapping[str, Any], patience: float = 10.0) -> str | None:
+        """The digest of the version's snapshot, made if it is not there; None when the spec has nothing to copy.
+
+        Raises ProviderError, and leaves nothing half-made; locks.Busy when another process is making it.
+        """
+        if not spec.get("workdir") and not spec.get("file_mounts"):
+            return None
+        version = VersionDirectory(self._home, version_uid)
+        known = _known(version)
+        if known is None:
+            with locks.held(version.lock, patience):
+                known = _known(version) or self._make(version, spec)
+        return known
+
+    def tree(self, order: LaunchOrder) -> Path | None:
+        """The snapshot to copy for a launch, or None when there is nothing to copy. As `digest`, with less patience."""
+        if self.digest(order.version_uid, order.spec, locks.PATIENCE) is None:
+            return None
+        return VersionDirectory(self._home, order.version_uid).snapshot
+
+    def _make(self, version: VersionDirectory, spec: Mapping[str, Any]) -> str:
+        new = version.root / "snapshot.new"
+        trees.remove(new)
+        trees.remove(version.snapshot)
+        try:
+            size = self._fill(new, spec)
+            digest = trees.digest(new)
+            new.rename(version.snapshot)
+            facts = version.facts.with_suffix(".new")
+            facts.write_text(json.dumps({"digest": digest, "bytes": size}))
+            facts.rename(version.facts)
+        except OSError as error:
+            trees.remove(new)
+            raise trees.explain(error, COPYING) from error
+        except ProviderError:
+            trees.remove(new)
+            raise
+        return digest
+
+    def _fill(self, new: Path, spec: Mapping[str, Any]) -> int:
+        work = new / WORK
+        work.mkdir(parents=True, mode=0o700)
+        size = 0
+        workdir = spec.get("workdir")
+        if workdir:
+            source = _source("workdir", workdir)
+            if not source.is_dir():
+                raise ProviderError(f"workdir: {source} is not a directory: correct the path.", retryable=False)
+            size += self._copy(source, work, size, "workdir", _workdir_skip(source, self._home))
+        for target, mounted in (spec.get("file_mounts") or {}).items():
+            source = _source(f"file_mounts: {target}", mounted)
+            place = mount_place(new, str(target))
+            if place is None:
+                raise ProviderError(f"file_mounts: {target} leads out of the replica's directory.", retryable=False)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                size += self._copy(source, place, size, f"file_mounts: {target}", trees.nothing_skipped)
+            else:
+                facts = source.stat()
+                size += facts.st_size
+                trees.copy_file(source, place, facts)
+        return size
+
+    def _copy(self, source: Path, target: Path, before: int, field: str, skip: trees.Skip) -> int:
+        try:
+            return trees.copy(source, target, skip, self._limit - before)
+        except trees.TooLarge:
+            raise ProviderError(
+                f"{field}: {source} has more than {self._limit / (1 << 30):g} GiB, and each replica gets a copy: name "
+                f"what is not needed in {source / IGNORE_FILE}, or let `run` read it from where it is.",
+                retryable=False,
+            ) from None
+
+
+def copy_home(source: Path | None, target: Path) -> None:
+    """Make `target` a copy of a $HOME, whole or not at all; an empty one when there is no source. Raises
+    ProviderError."""
+    new = target.with_name(f"{target.name}.new")
+    trees.remove(new)
+    trees.remove(target)
+    try:
+        new.mkdir(parents=True, mode=0o700)
+        if source is not None:
+            trees.copy(source, new)
+        (new / WORK).mkdir(exist_ok=True)
+        new.rename(target)
+    except OSError as error:
+        trees.remove(new)
+        raise trees.explain(error, COPYING) from error
+
+
+def mount_place(home: Path, target: str) -> Path | None:
+    """Where a mount lies in a $HOME: `~/data` in it, `data` in the workdir; None for what lies elsewhere."""
+    if target.startswith("/"):
+        return None
+    relative = target[2:] if target.startswith("~/") else f"{WORK}/{target}"
+    path = os.path.normpath(relative)
+    return None if path.startswith("..") or path == "." else home / path
+
+
+def _known(version: VersionDirectory) -> str | None:
+    try:
+        facts: dict[str, Any] = json.loads(version.facts.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return str(facts["digest"]) if version.snapshot.is_dir() else None
+
+
+def _source(field: str, value: object) -> Path:
+    if not isinstance(value, str):
+        raise ProviderError(f"{field}: the local provider copies local paths only.", retryable=False)
+    path = Path(os.path.expanduser(value))
+    if not path.is_absolute():
+        raise ProviderError(f"{field}: {value} is not an absolute path.", retryable=False)
+    if not path.exists():
+        raise ProviderError(f"{field}: {path} does not exist: correct the path, or make it.", retryable=False)
+    return path
+
+
+def _workdir_skip(root: Path, home: Path) -> trees.Skip:
+    """Leaves out what git keeps for itself, Rollcall's own home, and what `.skyignore` names."""
+    patterns = _patterns(root / IGNORE_FILE)
+    own = os.path.relpath(os.path.realpath(home), os.path.realpath(root))
+
+    def skip(path: str, directory: bool) -> bool:
+        name = path.rpartition("/")[2]
+        return name == ".git" or path == own or any(_matches(each, path, name, directory) for each in patterns)
+
+    return skip
+
+
+def _patterns(file: Path) -> list[str]:
+    """The patterns of an ignore file: a line each, `#` for remarks, as in .gitignore but without `!`. Raises
+    OSError."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except FileNotFoundError:
+        return []
+    patterns = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if any(each.startswith("!") for each in patterns):
+        raise ProviderError(
+            f"{file}: lines that begin with ! are not understood: list what to leave out.", retryable=False
+        )
+    return patterns
+
+
+def _matches(pattern: str, path: str, name: str, directory: bool) -> bool:
+    if pattern.endswith("/"):
+        if not directory:
+            return False
+        pattern = pattern.rstrip("/")
+    if "/" in pattern:
+        return fnmatch.fnmatchcase(path, pattern.lstrip("/").removeprefix("./"))
+    return fnmatch.fnmatchcase(name, pattern)

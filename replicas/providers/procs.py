@@ -1,0 +1,126 @@
+"""Processes of this host: identity by pid and start time, signals that never reach a stranger, search by
+environment."""
+
+import os
+import select
+import signal
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from replicas.providers.base import ProviderError
+
+
+class Proc(NamedTuple):
+    """A process: its pid and its start time in clock ticks since boot. A recycled pid has another start time."""
+
+    pid: int
+    start: int
+
+
+class Stat(NamedTuple):
+    """What /proc/PID/stat says: state letter (Z is a zombie), parent, and start time in clock ticks since boot."""
+
+    state: str
+    parent: int
+    start: int
+
+
+def stat(pid: int) -> Stat | None:
+    """The state of a process, or None when there is none of that pid."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The command's name is in brackets and may hold blanks and brackets itself: read after the last one.
+            fields = file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return Stat(fields[0].decode(), int(fields[1]), int(fields[19]))
+
+
+def identify(pid: int) -> Proc | None:
+    """The identity of a living process, or None (a zombie counts as ended)."""
+    seen = stat(pid)
+    return Proc(pid, seen.start) if seen and seen.state not in "ZX" else None
+
+
+def alive(pid: int, start: int) -> bool:
+    """True while this very process runs; a zombie or a stranger with the same pid is not it."""
+    return identify(pid) == Proc(pid, start)
+
+
+def send(pid: int, start: int, number: int) -> bool:
+    """Signal this very process. False when it has ended (also when its pid now belongs to a stranger).
+
+    Raises ProviderError when the system refuses (the process belongs to another user).
+    """
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        # The descriptor pins whoever has the pid now; if that one has the right start time, it stays the right one.
+        if not alive(pid, start):
+            return False
+        signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError as error:
+        raise ProviderError(
+            f"Process {pid} cannot be ended ({error.strerror}): it belongs to another user. End it by hand."
+        ) from error
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def wait(pid: int, start: int, seconds: float) -> bool:
+    """True when this very process has ended, at the latest after `seconds`."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if not alive(pid, start):
+            return True
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(descriptor)
+
+
+def everyone() -> list[int]:
+    """The pids of this moment."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def carrying(values: Mapping[str, str]) -> list[Proc]:
+    """Living processes whose environment holds all of `values` (as it was when they were started)."""
+    wanted = [os.fsencode(f"{name}={value}") for name, value in values.items()]
+    found = []
+    for pid in everyone():
+        process = identify(pid)
+        if process is None:
+            continue
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                content = file.read()
+        except OSError:
+            continue  # ended just now, or another user's
+        if all(each in content for each in wanted) and set(wanted) <= set(content.split(b"\0")):
+            found.append(process)
+    return found
+
+
+def descendants(root: int) -> list[Proc]:
+    """Living processes below `root`, parents before children."""
+    children: dict[int, list[Proc]] = {}
+    for pid in everyone():
+        seen = stat(pid)
+        if seen and seen.state not in "ZX":
+            children.setdefault(seen.parent, []).append(Proc(pid, seen.start))
+    found = []
+    level = children.get(root, [])
+    while level:
+        found += level
+        level = [child for process in level for child in children.get(process.pid, [])]
+    return found

@@ -1,0 +1,149 @@
+"""Directory trees on disk: copied whole or not at all, measured, digested, removed."""
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from replicas.providers.base import ProviderError
+
+COPY_PIECE = 1 << 30
+Skip = Callable[[str, bool], bool]  # (path relative to the root, is a directory) -> leave it out
+
+
+class TooLarge(Exception):
+    """The tree is larger than the limit. `size` is what was counted so far, in bytes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def nothing_skipped(path: str, directory: bool) -> bool:
+    """Leaves nothing out."""
+    return False
+
+
+def files(root: Path, skip: Skip = nothing_skipped) -> Iterator[tuple[str, os.stat_result]]:
+    """(path relative to `root`, lstat) of all below it, directories before their content, in the order of names.
+
+    Sockets, pipes and devices are left out. Raises OSError.
+    """
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        with os.scandir(root / folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            facts = entry.stat(follow_symlinks=False)
+            directory = stat.S_ISDIR(facts.st_mode)
+            if skip(path, directory) or not (directory or stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
+                continue
+            yield path, facts
+            if directory:
+                pending.append(path)
+
+
+def copy(source: Path, target: Path, skip: Skip = nothing_skipped, limit: int | None = None) -> int:
+    """Copy what is below `source` into the directory `target` (made if missing). Bytes copied; modes and times are
+    kept, symbolic links stay links. Raises OSError, and TooLarge when it would become more than `limit` bytes."""
+    size = 0
+    target.mkdir(parents=True, exist_ok=True)
+    folders = []
+    for path, facts in files(source, skip):
+        if stat.S_ISDIR(facts.st_mode):
+            (target / path).mkdir(exist_ok=True)
+            folders.append((path, facts))
+        elif stat.S_ISLNK(facts.st_mode):
+            os.symlink(os.readlink(source / path), target / path)
+        else:
+            size += facts.st_size
+            if limit is not None and size > limit:
+                raise TooLarge(size)
+            copy_file(source / path, target / path, facts)
+    for path, facts in reversed(folders):  # last, as a directory may be read-only
+        os.chmod(target / path, stat.S_IMODE(facts.st_mode) | stat.S_IWUSR)
+        os.utime(target / path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    return size
+
+
+def copy_file(source: Path, target: Path, facts: os.stat_result) -> None:
+    """Copy one file, sharing its blocks where the file system can. Raises OSError."""
+    # Not blocking: a file may have become a pipe since it was looked at.
+    reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _copy_content(reading, writing)
+            os.fchmod(writing, stat.S_IMODE(facts.st_mode))
+            os.utime(writing, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+
+
+def _copy_content(reading: int, writing: int) -> None:
+    try:
+        while os.copy_file_range(reading, writing, COPY_PIECE):
+            pass
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        while os.sendfile(writing, reading, None, COPY_PIECE):
+            pass
+
+
+def digest(root: Path) -> str:
+    """SHA-256 (hex) of names, kinds, execute bits, link targets and contents. Raises OSError."""
+    total = hashlib.sha256()
+    for path, facts in sorted(files(root)):
+        executable = "x" if facts.st_mode & stat.S_IXUSR else "-"
+        total.update(os.fsencode(f"{path}\0{stat.S_IFMT(facts.st_mode)}{executable}\0"))
+        if stat.S_ISLNK(facts.st_mode):
+            total.update(os.fsencode(os.readlink(root / path)))
+        elif stat.S_ISREG(facts.st_mode):
+            with open(root / path, "rb") as file:
+                total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a tree, also one with directories that its owner made read-only; nothing there is success.
+
+    Raises ProviderError when something stays.
+    """
+
+    def open_up(function: Callable[..., object], name: str, _: object) -> None:
+        try:
+            os.chmod(os.path.dirname(name), 0o700)
+            os.chmod(name, 0o700, follow_symlinks=True)
+            function(name)
+        except OSError:
+            pass  # what stays is seen below
+
+    if path.is_symlink() or path.is_file():
+        path.unlink(missing_ok=True)
+    elif path.exists():
+        shutil.rmtree(path, onerror=open_up)
+        if path.exists():
+            shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        raise ProviderError(f"{path} cannot be removed: see who owns what is in it, and remove it by hand.")
+
+
+def explain(error: OSError, doing: str) -> ProviderError:
+    """The failure of copying as what the user can do about it."""
+    place = error.filename or error.filename2 or ""
+    place = os.fsdecode(place) if isinstance(place, bytes) else str(place)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ProviderError(f"The disk is full, {doing}: free some space. The launch is tried again.")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return ProviderError(f"{place} cannot be read, {doing}: change its permissions.", retryable=False)
+    if error.errno == errno.ENOENT:
+        return ProviderError(f"{place} does not exist (any more), {doing}.", retryable=False)
+    return ProviderError(f"{error.strerror or error}: {place}, {doing}. The launch is tried again.")
