@@ -241,7 +241,7 @@ def report(service_id: int, *, status: ServiceStatus, reason: str, ready: int, l
         service = locked(Service, service_id)
         if service is None:
             return False
-        return change(service, "status", reason=reason, actor=actor, old=service.status, new=status, **seen)
+        return change(service, "status", reason=reason, actor=actor, old=service.status, new=status, columns=seen)
 
 
 def forget(service_id: int, *, actor: str) -> bool:

@@ -1,6 +1,6 @@
 """Compare-and-set of any row together with its event; the one place where a replica's state changes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -46,8 +46,22 @@ def locked(model: type[M], pk: int) -> M | None:
     return query.select_related(*related).filter(pk=pk).first()
 
 
-def change(row: M, trigger: str, *, reason: str, actor: str, old: str = "", new: str = "", **fields: Any) -> bool:
-    """Set `fields` if the row is still at the revision that was read, and write the event. False: the race is lost."""
+def change(
+    row: M,
+    trigger: str,
+    *,
+    reason: str,
+    actor: str,
+    old: str = "",
+    new: str = "",
+    columns: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> bool:
+    """Set `fields` and `columns` if the row is still at the revision that was read, and write the event.
+
+    False: the race is lost. `reason` is the event's; a row's own reason is among `columns`.
+    """
+    fields |= columns or {}
     written = (
         type(row)._default_manager.filter(pk=row.pk, revision=row.revision).update(revision=row.revision + 1, **fields)
     )
@@ -144,9 +158,7 @@ def transition(replica: Replica, trigger: str, *, reason: str, actor: str, **fac
         actor=actor,
         old=replica.state,
         new=step.state,
-        state=step.state,
-        outcome=step.outcome or "",
-        **fields,
+        columns={"state": step.state, "outcome": step.outcome or "", **fields},
     )
 
 

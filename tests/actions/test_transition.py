@@ -1,0 +1,159 @@
+"""State changes: compare-and-set with the event in the same transaction, and a lost race is an answer."""
+
+import itertools
+import threading
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from replicas.actions import replicas
+from replicas.actions.transition import change, transition, writing
+from replicas.core.values import ReplicaState
+from replicas.models import Event, Operation, Replica, Service, ServiceVersion
+from replicas.models.service import Immutable
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+
+def events_of(replica: Replica) -> list[Event]:
+    return list(Event.objects.filter(kind="replica", object_id=replica.pk).order_by("id"))
+
+
+def test_a_transition_writes_state_reason_time_and_event_together():
+    replica = cast.starting(cast.service())
+    before = replica.revision
+    assert transition(replica, "probe_passed", reason="HTTP 200", actor="probe")
+    stored = Replica.objects.get(pk=replica.pk)
+    assert (stored.state, stored.reason, stored.revision) == (ReplicaState.READY, "HTTP 200", before + 1)
+    assert stored.ready_at == stored.state_since
+    event = events_of(replica)[-1]
+    assert (event.trigger, event.old, event.new, event.revision) == ("probe_passed", "STARTING", "READY", before + 1)
+    assert event.data["state"] == "READY"
+
+
+def test_a_trigger_that_does_not_apply_changes_nothing():
+    replica = cast.starting(cast.service())
+    count = Event.objects.count()
+    assert not transition(replica, "drained", reason="", actor="x")
+    assert Event.objects.count() == count
+    assert Replica.objects.get(pk=replica.pk).state == ReplicaState.STARTING
+
+
+def test_who_read_an_older_revision_loses():
+    replica = cast.starting(cast.service())
+    late = Replica.objects.select_related("service").get(pk=replica.pk)
+    assert transition(replica, "probe_passed", reason="", actor="probe")
+    assert not transition(late, "exited", reason="code 1", actor="controller")
+    assert Replica.objects.get(pk=replica.pk).state == ReplicaState.READY
+
+
+def test_the_outcome_is_fixed_when_teardown_begins_and_the_first_reason_stays():
+    replica = cast.ready(cast.service())
+    assert replicas.observe(replica.pk, "exited", reason="exited with code 7", actor="controller")
+    assert not replicas.observe(replica.pk, "lost", reason="lost", actor="controller")
+    assert not replicas.retire(replica.pk, "retired", reason="not wanted", actor="controller")
+    assert replicas.observe(replica.pk, "gone", reason="cleaned up", actor="job")
+    stored = Replica.objects.get(pk=replica.pk)
+    assert (stored.state, stored.outcome, stored.reason) == ("FAILED", "FAILED", "exited with code 7")
+    assert stored.ended_at is not None
+
+
+def test_nothing_happens_to_a_replica_that_has_ended():
+    replica = cast.pending(cast.service())
+    assert replicas.withdraw(replica.pk, reason="not wanted", actor="controller")
+    for trigger in ("launch_begun", "launched", "gone", "exited", "retired", "cleanup_failed"):
+        assert not replicas.observe(replica.pk, trigger, reason="late", actor="x")
+    assert Replica.objects.get(pk=replica.pk).state == "TERMINATED"
+
+
+def test_a_failed_transaction_leaves_neither_change_nor_event():
+    replica = cast.starting(cast.service())
+    count = Event.objects.count()
+
+    class Broken(Exception):
+        pass
+
+    with pytest.raises(Broken), writing():
+        assert transition(replica, "probe_passed", reason="", actor="probe")
+        raise Broken
+    assert Event.objects.count() == count
+    assert Replica.objects.get(pk=replica.pk).state == "STARTING"
+
+
+def test_the_database_refuses_the_impossible():
+    service = cast.service()
+    replica = cast.pending(service)
+    operation = cast.operation_of(replica)
+
+    def refused(write):  # type: ignore[no-untyped-def]
+        with pytest.raises(IntegrityError), transaction.atomic():
+            write()
+
+    refused(lambda: Replica.objects.filter(pk=replica.pk).update(state="SLEEPING"))
+    refused(lambda: Replica.objects.filter(pk=replica.pk).update(outcome="READY"))
+    refused(lambda: Replica.objects.filter(pk=replica.pk).update(state="FAILED"))
+    refused(lambda: Replica.objects.filter(pk=replica.pk).update(ended_at=replica.created_at))
+    refused(lambda: Service.objects.filter(pk=service.pk).update(status="FINE"))
+    refused(lambda: Operation.objects.filter(pk=operation.pk).update(status="RUNNING"))
+    refused(lambda: Operation.objects.filter(pk=operation.pk).update(status="SUCCEEDED"))
+    refused(
+        lambda: Operation.objects.create(
+            service=service, replica=replica, kind="DOWN", created_at=replica.created_at, revision=1
+        )
+    )
+    copy = Event.objects.filter(kind="replica", object_id=replica.pk).first()
+    assert copy is not None
+    copy.pk = None
+    copy._state.adding = True
+    refused(copy.save)
+
+
+def test_a_version_cannot_be_changed():
+    version = ServiceVersion.objects.get(pk=cast.service().version_id)
+    version.text = "other"
+    with pytest.raises(Immutable, match="apply a new version"):
+        version.save()
+
+
+def test_a_change_without_a_row_is_a_lost_race():
+    service = cast.service()
+    stale = Service.objects.select_related("version").get(pk=service.pk)
+    assert change(service, "x", reason="", actor="a", endpoint="one")
+    assert not change(stale, "x", reason="", actor="a", endpoint="two")
+    assert Service.objects.get(pk=service.pk).endpoint == "one"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_refresher_and_the_terminator_race_and_one_end_state_stands():
+    """Reported of another system: a finished status was overwritten by a later finisher."""
+    service = cast.service()
+    lost: list[BaseException] = []
+
+    def race(replica_id: int, moves: list[tuple[str, str]]) -> None:
+        try:
+            for trigger, reason in moves:
+                replicas.observe(replica_id, trigger, reason=reason, actor="x")
+        except BaseException as error:  # noqa: BLE001 - whatever goes wrong in the thread is the test's result
+            lost.append(error)
+        finally:
+            connection.close()
+
+    for _ in range(40):
+        replica = cast.ready(service)
+        refresher = threading.Thread(
+            target=race, args=(replica.pk, [("probe_failed", "a"), ("exited", "a"), ("gone", "a")])
+        )
+        terminator = threading.Thread(target=race, args=(replica.pk, [("retired", "b"), ("gone", "b")]))
+        refresher.start()
+        terminator.start()
+        refresher.join()
+        terminator.join()
+        assert not lost
+        history = events_of(replica)
+        ends = [event for event in history if event.new in ("FAILED", "TERMINATED")]
+        assert len(ends) == 1
+        stored = Replica.objects.get(pk=replica.pk)
+        assert stored.state == stored.outcome == ends[0].new
+        assert [event.revision for event in history] == list(range(1, len(history) + 1))
+        assert all(a.new == b.old for a, b in itertools.pairwise(history))

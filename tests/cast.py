@@ -1,0 +1,86 @@
+"""The cast of the tests over rows: services, replicas and workers, made through the same doors as in life."""
+
+import hashlib
+import json
+from typing import Any
+
+from replicas.actions import operations, replicas, services
+from replicas.actions.operations import Owner, Usage
+from replicas.core.values import OperationStatus
+from replicas.models import Operation, Replica, Service
+
+WORKER = Owner("test-host", 4711, 1234567)
+OTHER_WORKER = Owner("test-host", 4712, 1234999)
+
+
+def spec(run: str = "sleep 60", **more: Any) -> dict[str, Any]:
+    """The JSON form of a small spec."""
+    return {
+        "provider": "fake",
+        "run": run,
+        "envs": {},
+        "service": {"readiness_probe": {"path": "/"}, "replicas": 1},
+        **more,
+    }
+
+
+def draft(name: str = "web", target: int = 1, **more: Any) -> services.Draft:
+    """A draft of a service with that spec."""
+    body = spec(**more)
+    digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    process = {key: value for key, value in body.items() if key != "service"}
+    return services.Draft(
+        name=name,
+        text=json.dumps(body),
+        spec=body,
+        digest=digest,
+        process_digest=hashlib.sha256(json.dumps(process, sort_keys=True).encode()).hexdigest(),
+        target=target,
+    )
+
+
+def service(name: str = "web", target: int = 1, **more: Any) -> Service:
+    """An applied service without replicas."""
+    return services.apply(draft(name, target, **more), actor="ann").service
+
+
+def pending(owner: Service, version: int | None = None) -> Replica:
+    """A PENDING replica with its queued launch."""
+    number = version or (owner.version.number if owner.version else 1)
+    made = replicas.create(owner.pk, number, replaces=None, restarts=0, reason="wanted", actor="controller")
+    assert made is not None
+    return made
+
+
+def operation_of(replica: Replica) -> Operation:
+    """The replica's newest operation."""
+    return Operation.objects.filter(replica=replica).latest("id")
+
+
+def starting(owner: Service) -> Replica:
+    """A replica whose launch a worker has finished."""
+    replica = pending(owner)
+    claimed = operations.claim(operation_of(replica).pk, WORKER)
+    assert claimed is not None
+    done = operations.settle(
+        claimed,
+        OperationStatus.SUCCEEDED,
+        "launched",
+        reason="running",
+        usage=Usage(),
+        handle={"uid": replica.uid},
+        url=f"fake://{replica.uid}",
+        pid=None,
+        log="",
+    )
+    assert done == "settled"
+    replica.refresh_from_db()
+    return replica
+
+
+def ready(owner: Service) -> Replica:
+    """A replica that a probe has found ready."""
+    replica = starting(owner)
+    assert replicas.observe(replica.pk, "probe_passed", reason="HTTP 200", actor="probe")
+    replica.refresh_from_db()
+    return replica
