@@ -187,8 +187,8 @@ class LocalProvider:
         return self._handle(place, found) if found else None
 
     def watch(self, handle: Handle) -> tuple[int, int] | None:
-        """See Watchable: the shim ends once the exit record is written."""
-        return _shim(handle)
+        """See Watchable: the shim ends when the exit record is written. One that has ended is news too."""
+        return int(handle["shim_pid"]), int(handle["shim_start"])
 
     def read_log(self, handle: Handle, offset: int, limit: int) -> tuple[bytes, int]:
         """See Readable. Offsets count from the first byte ever written; a removed part is skipped."""

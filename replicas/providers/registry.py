@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from replicas.providers.base import Provider, ProviderError
+from replicas.providers.fake import FakeProvider
 from replicas.providers.local import LocalProvider
 
-_FACTORIES: dict[str, Callable[[Path], Provider]] = {"local": LocalProvider}
+_FACTORIES: dict[str, Callable[[Path], Provider]] = {"fake": FakeProvider, "local": LocalProvider}
 _made: dict[tuple[str, Path], Provider] = {}
 
 

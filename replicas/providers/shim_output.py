@@ -143,12 +143,20 @@ class Log:
         self._size = os.fstat(self._file).st_size
 
     def _rotate(self) -> None:
-        folder, name = os.path.split(self._path)
-        full = sorted(each for each in os.listdir(folder) if each[:-20] == name + b"." and each[-20:].isdigit())
-        begin = int(full[-1][-20:]) + os.stat(os.path.join(folder, full[-1])).st_size if full else 0
-        os.rename(self._path, b"%s.%020d" % (self._path, begin))
-        for each in full[: max(0, len(full) + 2 - self._segments)]:
-            os.unlink(os.path.join(folder, each))
-        os.close(self._file)
-        self._file = -1
+        try:
+            full = self._full()
+            begin = int(full[-1][-20:]) + os.stat(full[-1]).st_size if full else 0
+            os.rename(self._path, b"%s.%020d" % (self._path, begin))
+            os.close(self._file)
+            self._file = -1
+            for each in full[: max(0, len(full) + 2 - self._segments)]:
+                os.unlink(each)
+        except OSError:
+            pass  # the directory was removed, say: it goes on in the same file, and tries again after as much again
         self._size, self._at_line_start = 0, True
+
+    def _full(self) -> list[bytes]:
+        """Paths of the full segments, oldest first."""
+        folder, name = os.path.split(self._path)
+        ours = [each for each in os.listdir(folder) if each[:-20] == name + b"." and each[-20:].isdigit()]
+        return [os.path.join(folder, each) for each in sorted(ours)]
