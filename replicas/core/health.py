@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from replicas.core.values import ReplicaState
 
@@ -30,7 +29,7 @@ NOT_READY_GAP = 1.0
 class ProbePolicy:
     """`service.readiness_probe` of a version. Durations are seconds; the defaults are SkyServe's.
 
-    `scheme` is empty where the replica's own url says it. `body` is JSON, and makes the probe a POST.
+    `body` is JSON, and makes the probe a POST. `scheme` https asks over TLS whatever the replica's own url says.
     """
 
     path: str = "/"
@@ -41,7 +40,7 @@ class ProbePolicy:
     interval: float = 10.0
     failure_threshold: float = 180.0
     insecure_tls: bool = False
-    scheme: str = ""
+    scheme: str = "http"
 
     @property
     def method(self) -> Literal["GET", "POST"]:
@@ -53,16 +52,13 @@ class ProbePolicy:
         """The policy in a resolved spec (its JSON form); what it does not say has SkyServe's default."""
         probe = spec.get("service", {}).get("readiness_probe") or {}
         given = {name: probe[key] for key, name in SPEC_FIELDS.items() if probe.get(key) is not None}
-        post = probe.get("post_data")
-        if post is not None:
-            given["body"] = (post if isinstance(post, str) else json.dumps(post)).encode()
+        if probe.get("post_data") is not None:
+            given["body"] = json.dumps(probe["post_data"]).encode()
         return cls(**given)
 
     def base_url(self, url: str) -> str:
-        """The replica's `url`, with the scheme that the probe asks for. A fake replica stays fake."""
-        if not self.scheme or urlsplit(url).scheme not in ("http", "https"):
-            return url
-        return f"{self.scheme}:{url.partition(':')[2]}"
+        """The base to probe a replica at, from its own `url`: https where the probe asks for it."""
+        return f"https://{url.removeprefix('http://')}" if self.scheme == "https" and url.startswith("http://") else url
 
 
 SPEC_FIELDS = {

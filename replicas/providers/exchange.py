@@ -31,6 +31,7 @@ class Phase(StrEnum):
     """How far an exchange has got, in words that stand in a sentence for the user."""
 
     CONNECTING = "not connected yet"
+    HANDSHAKE = "connected, TLS handshake not complete yet"
     WAITING = "connected, no complete headers yet"
     BODY = "connected, body still arriving"
 

@@ -14,15 +14,15 @@ class Names:
     """Hosts and their addresses, in the order in which to try them. For one event loop; close it at the end."""
 
     def __init__(self) -> None:
-        self._literal: dict[str, tuple[str, ...] | None] = {}
+        self._literals: dict[str, tuple[str, ...] | None] = {}
         self._asked: dict[str, asyncio.Future[tuple[str, ...]]] = {}
         self._pool: ThreadPoolExecutor | None = None
 
     async def addresses(self, host: str) -> tuple[str, ...]:
         """At least one address. Raises socket.gaierror for a name that has none."""
-        if host not in self._literal:
-            self._literal[host] = _literal(host)
-        return self._literal[host] or await self._look_up(host)
+        if host not in self._literals:
+            self._literals[host] = _literal(host)
+        return self._literals[host] or await self._look_up(host)
 
     async def _look_up(self, host: str) -> tuple[str, ...]:
         """Ask the resolver, together with all who want the same name; who gives up does not stop it for the others.

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import aiohappyeyeballs
 
-from replicas.providers.exchange import Answer, Broken, Exchange, Target, request_bytes, tls_context
+from replicas.providers.exchange import Answer, Broken, Exchange, Phase, Target, request_bytes, tls_context
 from replicas.providers.naming import Names
 
 EXCERPT_BYTES = 512
@@ -144,6 +144,8 @@ async def _connect(exchange: Exchange, target: Target, request: ProbeRequest, na
     else:
         sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=NEXT_ADDRESS_AFTER, interleave=1)
     tls = tls_context(request.insecure_tls) if target.secure else None
+    if tls:
+        exchange.phase = Phase.HANDSHAKE
     await loop.create_connection(
         lambda: exchange,
         sock=sock,
