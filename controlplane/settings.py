@@ -64,6 +64,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": database(ROLLCALL, os.environ.get("DATABASE_URL", ""), PROCESS)}
+SQLITE = DATABASES["default"]["ENGINE"].endswith("sqlite3")
 Q_CLUSTER = pools(ROLLCALL, os.environ.get("REDIS_URL", ""))
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
