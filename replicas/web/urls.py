@@ -1,5 +1,42 @@
 """The addresses of the dashboard."""
 
-from django.urls import URLPattern, URLResolver
+from django.contrib.auth import views as auth
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from replicas.web import accounts, editing, mutations, views
+from replicas.web.logviews import log_urls
+
+pages: list[URLPattern] = [
+    path("", views.services, name="services"),
+    path("services.json", views.services_json, name="services.json"),
+    path("services/<str:name>/", views.service, name="service"),
+    path("services/<str:name>/snapshot.json", views.service_json, name="service.json"),
+    path("services/<str:name>/events.json", views.events_json, name="events.json"),
+    path("services/<str:name>/versions/<int:number>/spec", views.spec, name="spec"),
+    path("services/<str:name>/replicas/<int:number>/", views.replica, name="replica"),
+    path("services/<str:name>/replicas/<int:number>/snapshot.json", views.replica_json, name="replica.json"),
+    path(
+        "services/<str:name>/replicas/<int:number>/events.json", views.replica_events_json, name="replica-events.json"
+    ),
+    path("operations/", views.operations, name="operations"),
+    path("operations.json", views.operations_json, name="operations.json"),
+]
+editor: list[URLPattern] = [
+    path("new", editing.new, name="new"),
+    path("services/<str:name>/edit", editing.edit, name="edit"),
+    path("check", editing.check, name="check"),
+]
+posts: list[URLPattern] = [
+    path("services/<str:name>/scale", mutations.scale, name="scale"),
+    path("services/<str:name>/restart", mutations.restart, name="restart"),
+    path("services/<str:name>/down", mutations.down, name="down"),
+    path("services/<str:name>/replicas/<int:number>/terminate", mutations.terminate, name="terminate"),
+    path("operations/<int:operation_id>/cancel", mutations.cancel, name="cancel"),
+    path("operations/<int:operation_id>/retry", mutations.retry, name="retry"),
+]
+account: list[URLPattern] = [
+    path("login", accounts.Login.as_view(), name="login"),
+    path("logout", auth.LogoutView.as_view(), name="logout"),
+    path("password", accounts.PasswordChange.as_view(), name="password_change"),
+]
+urlpatterns: list[URLPattern | URLResolver] = [*pages, *editor, *posts, *account, *log_urls]

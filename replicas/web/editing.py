@@ -1,0 +1,158 @@
+"""Services made and changed by their YAML text: the editor's pages, and the check while one types."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from replicas.actions.services import Conflict
+from replicas.core.spec import SpecErrors
+from replicas.core.values import Desired
+from replicas.models import Service
+from replicas.web import examples, intake, outbox
+from replicas.web.access import DEPLOY, allowed, powers
+from replicas.web.forms import SpecForm
+from replicas.web.replies import service_or_404
+
+PAST = {"created": "created", "updated": "updated", "revived": "brought up again", "unchanged": "unchanged"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be said of a text: faults at their lines, or what would change.
+
+    `kind` is create, update, revive or unchanged, and "" where there are faults. `active` is the active version.
+    """
+
+    kind: str = ""
+    name: str = ""
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    active: int = 0
+    proposal: intake.Proposal | None = None
+
+    def public(self) -> dict[str, Any]:
+        """The JSON that the editor's script shows."""
+        names = ("kind", "name", "errors", "changes", "warnings", "active")
+        return {name: getattr(self, name) for name in names}
+
+
+def judge(form: SpecForm, name: str | None) -> Verdict:
+    """What the posted text would do; nothing is written."""
+    if not form.is_valid():
+        return Verdict(errors=[_fault(f"{key}: {' '.join(map(str, e))}") for key, e in form.errors.items()])
+    data = form.cleaned_data
+    try:
+        proposal = intake.propose(
+            data["text"],
+            name=name or data["name"] or None,
+            base=None if name else str(examples.base()),
+            message=data["message"],
+        )
+    except SpecErrors as errors:
+        faults = [{"line": e.line, "column": e.column, "path": e.path, "message": e.message} for e in errors.errors]
+        return Verdict(errors=faults)
+    except intake.IntakeError as error:
+        return Verdict(errors=[_fault(str(error))])
+    draft = proposal.draft
+    return Verdict(
+        proposal.kind, draft.name, [], list(proposal.changes), list(proposal.warnings), proposal.active_number, proposal
+    )
+
+
+@allowed(DEPLOY)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    """A new service from a text."""
+    if request.method == "POST":
+        form = SpecForm(request.POST)
+        verdict = judge(form, None)
+        if verdict.kind in {"update", "unchanged"}:
+            fault = f"There is a service {verdict.name} already: edit that one, or give this one another name."
+            return _editor(request, form, Verdict(errors=[_fault(fault)], name=verdict.name), None, status=409)
+        return _carry_out(request, form, verdict, None)
+    chosen = examples.example(request.GET.get("example", ""))
+    return _editor(request, SpecForm(initial={"text": chosen.text if chosen else examples.EMPTY}), None, None)
+
+
+@allowed(DEPLOY)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    """Another version of a service."""
+    service = service_or_404(name)
+    if request.method == "POST":
+        form = SpecForm(request.POST)
+        return _carry_out(request, form, judge(form, name), service)
+    version = service.version
+    initial = {"text": version.text if version else "", "expected": version.number if version else 0}
+    return _editor(request, SpecForm(initial=initial), None, service)
+
+
+@allowed(DEPLOY)
+@never_cache
+@require_POST
+def check(request: HttpRequest) -> JsonResponse:
+    """What the editor's text would do, while one types: `{kind, name, errors, changes, warnings, active}`."""
+    form = SpecForm(request.POST)
+    return JsonResponse(judge(form, request.POST.get("service") or None).public())
+
+
+def _carry_out(request: HttpRequest, form: SpecForm, verdict: Verdict, service: Service | None) -> HttpResponse:
+    if verdict.proposal is None:
+        return _editor(request, form, verdict, service, status=422)
+    data = form.cleaned_data
+    expected = data["over"] if data["over"] is not None else data["expected"]
+    if service is None:
+        expected = verdict.active
+    owner = request.user if verdict.kind == "create" else None
+    try:
+        applied = intake.carry_out(verdict.proposal, actor=request.user.get_username(), owner=owner, expected=expected)
+    except Conflict as conflict:
+        return _editor(request, form, verdict, service, status=409, conflict=str(conflict))
+    except intake.IntakeError as error:
+        return _editor(request, form, Verdict(errors=[_fault(str(error))], name=verdict.name), service, status=422)
+    name = applied.service.name
+    messages.success(request, f"{name} is {PAST[applied.change]}: version {applied.version.number} is active.")
+    return redirect("service", name=name)
+
+
+def _editor(
+    request: HttpRequest,
+    form: SpecForm,
+    verdict: Verdict | None,
+    service: Service | None,
+    *,
+    status: int = 200,
+    conflict: str = "",
+) -> HttpResponse:
+    current = service_or_404(service.name) if service and conflict else service
+    context = {
+        "form": form,
+        "values": form.data if form.is_bound else form.initial,
+        "verdict": verdict,
+        "service": current,
+        "conflict": conflict,
+        "down": current is not None and current.desired == Desired.DOWN,
+        "examples": [] if service else examples.examples(),
+        "base": examples.base(),
+        "can": powers(request),
+        "page": {
+            "cursor": outbox.newest(),
+            "service": service.name if service else None,
+            "check": reverse("check"),
+            "verdict": verdict.public() if verdict else None,
+        },
+    }
+    return render(request, "editor.html", context, status=status)
+
+
+def _fault(message: str) -> dict[str, Any]:
+    return {"line": None, "column": None, "path": "", "message": message}

@@ -1,0 +1,132 @@
+"""The snapshots that pages are drawn from: first the feed's cursor, then the rows, so that replaying closes the gap."""
+
+
+from django.db.models import Q, QuerySet
+
+from replicas import clock
+from replicas.core.values import ENDS, LIVE, LIVE_OPERATIONS
+from replicas.models import Event, Operation, Replica, Service
+from replicas.models.public import Row, operation_row, replica_row, service_row, stamp
+from replicas.web.outbox import newest
+
+ENDED_SHOWN = 50
+EVENTS_SHOWN = 50
+OPERATIONS_SHOWN = 100
+# What the timeline leaves out unless asked for: the steps of operations, and probes that changed no state.
+QUIET = {"kinds": ["operation"], "triggers": ["probed"]}
+CELL = ("id", "revision", "service_id", "number", "version", "state")
+_CELL_COLUMNS = ("id", "revision", "service_id", "number", "version_number", "state")
+
+
+def services_snapshot() -> Row:
+    """`{cursor, now, services, replicas}`: all services, and of their live replicas what a cell shows (CELL)."""
+    return {
+        "cursor": newest(),
+        "now": stamp(clock.now()),
+        "services": [service_row(s) for s in Service.objects.select_related("version")],
+        "replicas": [_cell(r) for r in Replica.objects.filter(state__in=LIVE).only(*_CELL_COLUMNS)],
+    }
+
+
+def _cell(replica: Replica) -> Row:
+    return {
+        "id": replica.pk,
+        "revision": replica.revision,
+        "service_id": replica.service_id,
+        "number": replica.number,
+        "version": replica.version_number,
+        "state": replica.state,
+    }
+
+
+def service_snapshot(name: str, *, everything: bool = False) -> Row | None:
+    """`{cursor, now, service, replicas, ended, operations, events, more}` of one service; None if there is none.
+
+    `replicas` holds the live ones and the ENDED_SHOWN newest of the `ended` ones. `operations` are the live ones.
+    `events` are the newest first; `more` says that there are older ones.
+    """
+    at = newest()
+    service = Service.objects.select_related("version").filter(name=name).first()
+    if service is None:
+        return None
+    replicas = Replica.objects.filter(service=service)
+    live = list(replicas.filter(state__in=LIVE).order_by("-number"))
+    ended = list(replicas.filter(state__in=ENDS).order_by("-number")[:ENDED_SHOWN])
+    operations = Operation.objects.select_related("replica").filter(service=service, status__in=LIVE_OPERATIONS)
+    return {
+        "cursor": at,
+        "now": stamp(clock.now()),
+        "service": service_row(service),
+        "replicas": [replica_row(r) for r in live + ended],
+        "ended": replicas.filter(state__in=ENDS).count(),
+        "operations": [operation_row(o) for o in operations],
+        **events_page(of_service(service, everything=everything)),
+    }
+
+
+def replica_snapshot(name: str, number: int) -> Row | None:
+    """`{cursor, now, replica, operations, events, more}` of one replica; None if there is none."""
+    at = newest()
+    replica = Replica.objects.select_related("service").filter(service__name=name, number=number).first()
+    if replica is None:
+        return None
+    operations = list(Operation.objects.select_related("replica").filter(replica=replica).order_by("-id"))
+    return {
+        "cursor": at,
+        "now": stamp(clock.now()),
+        "replica": replica_row(replica),
+        "operations": [operation_row(o) for o in operations],
+        **events_page(of_replica(replica, operations)),
+    }
+
+
+def operations_snapshot() -> Row:
+    """`{cursor, now, operations, services}`: the live ones and the newest ended ones; `services` maps ids to names."""
+    at = newest()
+    operations = Operation.objects.select_related("replica", "service")
+    live = list(operations.filter(status__in=LIVE_OPERATIONS))
+    ended = list(operations.exclude(status__in=LIVE_OPERATIONS).order_by("-id")[:OPERATIONS_SHOWN])
+    return {
+        "cursor": at,
+        "now": stamp(clock.now()),
+        "operations": [operation_row(o) for o in live + ended],
+        "services": {str(o.service_id): o.service.name for o in live + ended},
+    }
+
+
+def of_service(service: Service, *, everything: bool) -> QuerySet[Event]:
+    """The service's events; without `everything` those that QUIET names are left out."""
+    found = Event.objects.filter(service=service)
+    return found if everything else found.exclude(Q(kind__in=QUIET["kinds"]) | Q(trigger__in=QUIET["triggers"]))
+
+
+def of_replica(replica: Replica, operations: list[Operation]) -> QuerySet[Event]:
+    """The events of a replica and of its operations."""
+    ids = [operation.pk for operation in operations]
+    return Event.objects.filter(Q(kind="replica", object_id=replica.pk) | Q(kind="operation", object_id__in=ids))
+
+
+def events_page(found: QuerySet[Event], before: int | None = None) -> Row:
+    """`{events, more}`: the EVENTS_SHOWN newest of the events (with ids below `before`), newest first."""
+    if before is not None:
+        found = found.filter(id__lt=before)
+    page = list(found.order_by("-id").defer("data")[: EVENTS_SHOWN + 1])
+    return {"events": [timeline_row(e) for e in page[:EVENTS_SHOWN]], "more": len(page) > EVENTS_SHOWN}
+
+
+def timeline_row(event: Event) -> Row:
+    """An event as the timeline shows it: the feed's message without the row that it carries."""
+    return {
+        "id": event.pk,
+        "at": stamp(event.at),
+        "service": event.service_name,
+        "kind": event.kind,
+        "object_id": event.object_id,
+        "number": event.number,
+        "revision": event.revision,
+        "trigger": event.trigger,
+        "old": event.old,
+        "new": event.new,
+        "reason": event.reason,
+        "actor": event.actor,
+    }

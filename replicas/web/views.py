@@ -1,0 +1,165 @@
+"""The pages that show, and the snapshots from which they start over after a gap."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from replicas.models import Operation, Replica, ServiceVersion
+from replicas.models.public import Row
+from replicas.web import presenters
+from replicas.web.access import SEE, allowed, powers
+from replicas.web.replies import service_or_404
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def services(request: HttpRequest) -> HttpResponse:
+    """All services."""
+    page = {"snapshot": presenters.services_snapshot(), "url": reverse("services.json")}
+    return _page(request, "services.html", page, root=settings.BASE_DIR)
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def services_json(request: HttpRequest) -> JsonResponse:
+    """The snapshot that the page of all services starts from."""
+    return JsonResponse(presenters.services_snapshot())
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def service(request: HttpRequest, name: str) -> HttpResponse:
+    """One service: replicas, operations in flight, timeline, spec."""
+    everything = _everything(request)
+    snapshot = _service_snapshot(name, everything)
+    found = service_or_404(name)
+    page = {
+        "snapshot": snapshot,
+        "url": reverse("service.json", args=[name]) + ("?events=all" if everything else ""),
+        "quiet": presenters.QUIET,
+        "ended_shown": presenters.ENDED_SHOWN,
+        "events_url": reverse("events.json", args=[name]) + ("?events=all" if everything else ""),
+        "everything": everything,
+    }
+    return _page(request, "service.html", page, service=found, version=found.version)
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def service_json(request: HttpRequest, name: str) -> JsonResponse:
+    """The snapshot that a service's page starts from."""
+    return JsonResponse(_service_snapshot(name, _everything(request)))
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def events_json(request: HttpRequest, name: str) -> JsonResponse:
+    """`{events, more}`: a page of older events of a service, `?before=ID`."""
+    found = presenters.of_service(service_or_404(name), everything=_everything(request))
+    return JsonResponse(presenters.events_page(found, _before(request)))
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def spec(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """The text of one version, as the part of the page that shows it."""
+    version = ServiceVersion.objects.filter(service__name=name, number=number).first()
+    if version is None:
+        raise Http404(f"{name} has no version {number}.")
+    return render(request, "parts/spec.html", {"version": version})
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def replica(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """One replica: facts, start-up, last probe, logs."""
+    snapshot = _replica_snapshot(name, number)
+    page = {
+        "snapshot": snapshot,
+        "url": reverse("replica.json", args=[name, number]),
+        "events_url": reverse("replica-events.json", args=[name, number]),
+        "service": name,
+        "quiet": {"kinds": [], "triggers": []},
+    }
+    return _page(request, "replica.html", page, name=name, number=number, replica_id=snapshot["replica"]["id"])
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def replica_json(request: HttpRequest, name: str, number: int) -> JsonResponse:
+    """The snapshot that a replica's page starts from."""
+    return JsonResponse(_replica_snapshot(name, number))
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def replica_events_json(request: HttpRequest, name: str, number: int) -> JsonResponse:
+    """`{events, more}`: a page of older events of a replica, `?before=ID`."""
+    found = Replica.objects.filter(service__name=name, number=number).first()
+    if found is None:
+        raise Http404(f"{name} has no replica {number}.")
+    events = presenters.of_replica(found, list(Operation.objects.filter(replica=found).only("id")))
+    return JsonResponse(presenters.events_page(events, _before(request)))
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def operations(request: HttpRequest) -> HttpResponse:
+    """Live and recent operations."""
+    page = {
+        "snapshot": presenters.operations_snapshot(),
+        "url": reverse("operations.json"),
+        "shown": presenters.OPERATIONS_SHOWN,
+    }
+    return _page(request, "operations.html", page)
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def operations_json(request: HttpRequest) -> JsonResponse:
+    """The snapshot that the page of operations starts from."""
+    return JsonResponse(presenters.operations_snapshot())
+
+
+def _page(request: HttpRequest, template: str, page: Row, **context: Any) -> HttpResponse:
+    page["can"] = powers(request)
+    return render(request, template, {"page": page, "can": page["can"], **context})
+
+
+def _service_snapshot(name: str, everything: bool) -> Row:
+    snapshot = presenters.service_snapshot(name, everything=everything)
+    if snapshot is None:
+        raise Http404(f"There is no service {name}. It may have been forgotten after it was taken down.")
+    return snapshot
+
+
+def _replica_snapshot(name: str, number: int) -> Row:
+    snapshot = presenters.replica_snapshot(name, number)
+    if snapshot is None:
+        raise Http404(f"{name} has no replica {number}. Its row may have been pruned.")
+    return snapshot
+
+
+def _everything(request: HttpRequest) -> bool:
+    return request.GET.get("events") == "all"
+
+
+def _before(request: HttpRequest) -> int | None:
+    text = request.GET.get("before", "")
+    return int(text) if text.isdecimal() and len(text) < 19 else None

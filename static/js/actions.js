@@ -1,0 +1,92 @@
+// Forms that act: each asks first in a dialog, is posted once, and answers with a toast; the page stays where it is.
+
+import { h } from "./dom.js";
+
+const TOAST_STAYS = 6000;
+
+/** Let the buttons with data-dialog open their dialog, and the forms with data-act post without leaving the page. */
+export function prepareActions() {
+  document.addEventListener("click", (click) => {
+    const opener = click.target.closest("[data-dialog]");
+    if (opener) openDialog(opener);
+    const closer = click.target.closest("[data-close]");
+    if (closer) closer.closest("dialog").close();
+    if (click.target instanceof HTMLDialogElement) closeFromOutside(click);
+  });
+  document.addEventListener("submit", (submit) => {
+    const form = submit.target;
+    if (!form.matches("form[data-act]")) return;
+    submit.preventDefault();
+    post(form);
+  });
+  for (const toast of document.querySelectorAll("#toasts .toast")) keepToast(toast);
+}
+
+// data-action is where the dialog's form goes; data-fill-x is put where the dialog says data-slot="x".
+function openDialog(opener) {
+  const dialog = document.getElementById(opener.dataset.dialog);
+  const form = dialog.querySelector("form");
+  if (opener.dataset.action) form.action = opener.dataset.action;
+  for (const slot of dialog.querySelectorAll("[data-slot]")) {
+    const value = opener.dataset[`fill${slot.dataset.slot[0].toUpperCase()}${slot.dataset.slot.slice(1)}`];
+    if (value !== undefined) slot.textContent = value;
+  }
+  for (const box of form.querySelectorAll("input[type=checkbox]")) box.checked = false;
+  dialog.showModal();
+  const field = form.querySelector("input[type=number]");
+  if (field) field.select();
+}
+
+function closeFromOutside(click) {
+  const box = click.target.getBoundingClientRect();
+  const inside = click.clientX >= box.left && click.clientX <= box.right && click.clientY >= box.top && click.clientY <= box.bottom;
+  if (!inside) click.target.close();
+}
+
+async function post(form) {
+  if (form.dataset.busy) return;
+  form.dataset.busy = "yes";
+  const button = form.querySelector("[type=submit]");
+  button.disabled = true;
+  try {
+    const response = await fetch(form.action, { method: "POST", body: new FormData(form), headers: { Accept: "application/json" } });
+    await tell(response);
+  } catch {
+    toast("error", "The server did not answer. Nothing is known to have changed; try again when the page is live.");
+  } finally {
+    delete form.dataset.busy;
+    button.disabled = false;
+    form.closest("dialog")?.close();
+  }
+}
+
+async function tell(response) {
+  if (response.headers.get("Content-Type")?.startsWith("application/json")) {
+    const { level, message } = await response.json();
+    toast(level, message);
+  } else if (response.status === 404) toast("error", "It is not there any more.");
+  else if (response.status === 403) toast("error", "The form is out of date. Reload the page and try again.");
+  else toast("error", `The server answered with ${response.status}. See its log.`);
+}
+
+/** Say something for a moment; errors stay until they are closed. */
+export function toast(level, message) {
+  const node = h(
+    "div",
+    { class: "toast", data: { level }, role: level === "error" ? "alert" : null },
+    h("span", {}, message),
+    h("button", { type: "button", class: "quiet", "aria-label": "Close" }, "×"),
+  );
+  document.getElementById("toasts").append(node);
+  keepToast(node);
+}
+
+function keepToast(node) {
+  node.querySelector("button").addEventListener("click", () => node.remove());
+  if (node.dataset.level === "error") return;
+  let timer = 0;
+  const begin = () => (timer = setTimeout(() => node.remove(), TOAST_STAYS));
+  node.addEventListener("pointerenter", () => clearTimeout(timer));
+  node.addEventListener("pointerleave", begin);
+  begin();
+}

@@ -1,0 +1,74 @@
+// Small pieces for making and patching elements. Text goes in as text only, and links only to where a browser may go.
+
+/** An element: `props` are properties or attributes, `data` its dataset; children are nodes or texts (null is left out). */
+export function h(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "class") node.className = value;
+    else if (name === "data") Object.assign(node.dataset, value);
+    else if (name === "href") link(node, value);
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** Point `node` to `address` if that is a page of ours or http(s); nothing else becomes a link. */
+export function link(node, address) {
+  if (/^(https?:\/\/|\/(?!\/)|#|\?)/i.test(address)) node.setAttribute("href", address);
+  else node.removeAttribute("href");
+}
+
+/** Set the text unless it is there already, so that selections and the layout stay. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** Set or remove an attribute unless it is so already. */
+export function setAttribute(node, name, value) {
+  if (value === null || value === undefined || value === false) node.removeAttribute(name);
+  else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+}
+
+/** Show or hide. */
+export function show(node, visible) {
+  if (node.hidden === visible) node.hidden = !visible;
+}
+
+const kept = new WeakMap();
+
+/**
+ * Make the children of `parent` the items, in their order: `key(item)` tells who is who, `create(item)` makes a node,
+ * `update(node, item, before)` brings it up to date. An item that is the same object as before costs nothing; nodes are
+ * moved only when the order changed, so focus and selection stay.
+ */
+export function keyed(parent, items, key, create, update = () => {}) {
+  const before = kept.get(parent) ?? new Map();
+  const now = new Map();
+  for (const item of items) {
+    const id = key(item);
+    const entry = before.get(id) ?? { node: create(item), item: undefined };
+    if (entry.item !== item) update(entry.node, item, entry.item);
+    entry.item = item;
+    now.set(id, entry);
+  }
+  for (const [id, entry] of before) if (!now.has(id)) entry.node.remove();
+  let at = parent.firstChild;
+  for (const { node } of now.values()) {
+    if (node === at) at = at.nextSibling;
+    else parent.insertBefore(node, at);
+  }
+  kept.set(parent, now);
+}
+
+/** A text from outside, kept apart from the direction of the text around it. */
+export function bdi(text, props = {}) {
+  return h("bdi", props, text);
+}
+
+/** The JSON that the page was sent with. */
+export function pageData() {
+  return JSON.parse(document.getElementById("page-data").textContent);
+}

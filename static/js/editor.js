@@ -1,0 +1,140 @@
+// The YAML editor: Ace over the plain text field, faults at their lines and the plan while one types.
+
+import { h, pageData, setText, show } from "./dom.js";
+import { showConnection } from "./live.js";
+import { Feed } from "./feed.js";
+import { count } from "./words.js";
+
+const PAUSE = 400;
+const page = pageData();
+const form = document.getElementById("editor-form");
+const field = form.elements.text;
+const at = (id) => document.getElementById(id);
+let asked = 0;
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const theme = () => {
+  const chosen = document.documentElement.dataset.theme;
+  return `ace/theme/${(chosen ? chosen === "dark" : dark.matches) ? "github_dark" : "github_light_default"}`;
+};
+
+function prepareAce() {
+  const { ace } = globalThis;
+  if (!ace) return null;
+  ace.config.set("useStrictCSP", true);
+  ace.config.set("loadWorkerFromBlob", false);
+  const place = h("div", { class: "ace-place", data: { keys: "own" } });
+  field.after(place);
+  field.hidden = true;
+  const editor = ace.edit(place, {
+    mode: "ace/mode/yaml",
+    theme: theme(),
+    useWorker: false,
+    useSoftTabs: true,
+    tabSize: 2,
+    showPrintMargin: false,
+    minLines: 18,
+    maxLines: 40,
+    value: field.value,
+  });
+  editor.commands.removeCommands(["showSettingsMenu"]);
+  editor.textInput.getElement().setAttribute("aria-label", "YAML of the service");
+  // Tab indents while one types; Escape lets the keyboard leave the editor.
+  editor.commands.addCommand({ name: "leave", bindKey: "Esc", exec: () => form.querySelector("[type=submit]").focus() });
+  editor.session.on("change", () => {
+    field.value = editor.getValue();
+    changed();
+  });
+  const retheme = () => editor.setTheme(theme());
+  dark.addEventListener("change", retheme);
+  document.addEventListener("theme", retheme);
+  return editor;
+}
+
+let timer = 0;
+function changed() {
+  clearTimeout(timer);
+  timer = setTimeout(check, PAUSE);
+}
+
+async function check() {
+  const number = (asked += 1);
+  let verdict;
+  try {
+    const data = new FormData(form);
+    if (page.service) data.set("service", page.service);
+    const response = await fetch(page.check, { method: "POST", body: data, headers: { Accept: "application/json" } });
+    if (!response.ok) throw new Error(response.statusText);
+    verdict = await response.json();
+  } catch {
+    if (number === asked) setText(at("verdict"), "The text could not be checked: the server did not answer.");
+    return;
+  }
+  if (number === asked) tell(verdict);
+}
+
+function tell(verdict) {
+  const faults = verdict.errors.length;
+  at("verdict").dataset.tone = faults ? "bad" : "ok";
+  setText(at("verdict"), faults ? count(faults, "fault") : sentenceOf(verdict));
+  at("faults").replaceChildren(...verdict.errors.map(fault));
+  at("changes").replaceChildren(...verdict.changes.map((line) => h("li", {}, line)));
+  at("warnings").replaceChildren(...verdict.warnings.map((line) => h("li", {}, line)));
+  for (const id of ["faults", "changes", "warnings"]) show(at(id), at(id).children.length > 0);
+  editor?.session.setAnnotations(
+    verdict.errors
+      .filter((each) => each.line)
+      .map((each) => ({ row: each.line - 1, column: each.column - 1, text: each.message, type: "error" })),
+  );
+}
+
+function sentenceOf(verdict) {
+  const sentences = {
+    create: `This creates the service ${verdict.name}.`,
+    update: `This changes ${verdict.name}: a new version follows version ${verdict.active}.`,
+    revive: `This brings ${verdict.name} up again.`,
+    unchanged: `This changes nothing in ${verdict.name}.`,
+  };
+  return sentences[verdict.kind];
+}
+
+function fault(each) {
+  const place = each.line ? `Line ${each.line}` : null;
+  const go = () => {
+    if (editor) {
+      editor.gotoLine(each.line, each.column - 1, true);
+      editor.focus();
+    }
+  };
+  return h(
+    "li",
+    {},
+    place ? h("button", { type: "button", class: "link", onclick: go }, place) : null,
+    h("span", {}, each.path ? h("code", {}, each.path) : null, each.path ? ": " : null, each.message),
+  );
+}
+
+// Somebody else's apply is told at once, before one has finished typing.
+function watchOthers(feed) {
+  feed.addEventListener("event", ({ detail: event }) => {
+    if (!page.service || event.kind !== "version") return;
+    setText(at("meanwhile"), `${event.actor} made version ${event.data.number} meanwhile. What you apply will ask before it replaces that.`);
+    show(at("meanwhile"), true);
+  });
+}
+
+const editor = prepareAce();
+field.addEventListener("input", changed);
+form.elements.name?.addEventListener("input", changed);
+form.addEventListener("submit", () => {
+  for (const button of form.querySelectorAll("[type=submit]")) setTimeout(() => (button.disabled = true));
+});
+addEventListener("pageshow", () => {
+  for (const button of form.querySelectorAll("[type=submit]")) button.disabled = false;
+});
+if (page.verdict) tell(page.verdict);
+else check();
+const feed = new Feed({ after: page.cursor, service: page.service });
+showConnection(feed);
+watchOthers(feed);
+feed.start();

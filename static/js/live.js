@@ -1,0 +1,88 @@
+// Keeps a page live: feed -> state -> one drawing per frame; and shows how the connection is.
+
+import { Feed } from "./feed.js";
+import { setAttribute, setText } from "./dom.js";
+import { clockText, setNow } from "./time.js";
+
+const RETRY = 2000;
+const WORDS = {
+  connecting: "Connecting",
+  live: "Live",
+  lost: "Reconnecting",
+  "signed-out": "Signed out",
+};
+const PATIENCE = 400; // a connection that comes at once is not worth a word
+
+/**
+ * Draw `state` now, and again after each batch of events. `url` is where a new snapshot is when events are missing.
+ * `draw` may be called at any time and must be cheap when nothing changed. Returns {redraw, feed}.
+ */
+export function live({ state, url, service = null, draw }) {
+  const feed = new Feed({ after: state.cursor, service });
+  const redraw = () => draw();
+  let fetching = false;
+
+  async function startOver() {
+    if (fetching) return;
+    fetching = true;
+    try {
+      const snapshot = await fetchSnapshot(url);
+      setNow(snapshot.now);
+      state.load(snapshot);
+      feed.resume(snapshot.cursor);
+      redraw();
+    } catch (error) {
+      if (error instanceof Gone) location.reload();
+      else setTimeout(startOver, RETRY);
+    } finally {
+      fetching = false;
+    }
+  }
+
+  feed.addEventListener("batch", ({ detail: events }) => {
+    for (const event of events) state.apply(event);
+    if (state.stale) startOver();
+    else redraw();
+  });
+  feed.addEventListener("reset", startOver);
+  showConnection(feed);
+  draw();
+  feed.start();
+  return { redraw, feed };
+}
+
+/** The page's thing is not there any more, or is not for this user. */
+class Gone extends Error {}
+
+async function fetchSnapshot(url) {
+  const response = await fetch(url, { headers: { Accept: "application/json" }, cache: "no-store" });
+  if ([401, 403, 404].includes(response.status)) throw new Gone(response.statusText);
+  if (!response.ok) throw new Error(`${response.status}`);
+  return response.json();
+}
+
+/** Show the feed's state in the header, and for how long the page has been without news. */
+export function showConnection(feed) {
+  const node = document.getElementById("connection");
+  const text = node.querySelector("[data-text]");
+  const show = () => {
+    const { state, since } = feed;
+    const fresh = state === "connecting" && Date.now() - since < PATIENCE;
+    setAttribute(node, "data-state", fresh ? "live" : state);
+    const when = clockText(new Date(since).toISOString());
+    setText(text, state === "lost" ? `Reconnecting since ${when}` : WORDS[fresh ? "live" : state]);
+    node.title = state === "live" ? "What you see is what is." : `What you see is as of ${when}.`;
+    setAttribute(node, "href", state === "signed-out" ? node.dataset.login + encodeURIComponent(location.pathname) : null);
+    if (fresh) setTimeout(show, PATIENCE);
+  };
+  feed.addEventListener("state", show);
+  show();
+}
+
+/** The page's title and icon, with a mark when there is trouble. */
+export function setTitle(text, trouble) {
+  const title = `${trouble ? "▲ " : ""}${text} · Rollcall`;
+  if (document.title !== title) document.title = title;
+  const icon = document.querySelector("link[rel=icon]");
+  setAttribute(icon, "href", trouble ? icon.dataset.trouble : icon.dataset.calm);
+}

@@ -1,0 +1,11 @@
+// The addresses of pages and forms, below where the dashboard is mounted.
+
+const base = () => document.documentElement.dataset.base;
+const part = encodeURIComponent;
+
+export const service = (name) => `${base()}services/${part(name)}/`;
+export const replica = (name, number) => `${service(name)}replicas/${number}/`;
+export const spec = (name, number) => `${service(name)}versions/${number}/spec`;
+export const terminate = (name, number) => `${replica(name, number)}terminate`;
+export const cancel = (id) => `${base()}operations/${id}/cancel`;
+export const retry = (id) => `${base()}operations/${id}/retry`;

@@ -1,0 +1,123 @@
+// The page of one replica.
+
+import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
+import { live, setTitle } from "./live.js";
+import { ended, ReplicaState } from "./state.js";
+import { age, exactText, fineDuration, now, setAge, setNow } from "./time.js";
+import { drawOperations, TimelineView } from "./timeline.js";
+import { addressLink, sentence, setBadge, tone } from "./words.js";
+
+const page = pageData();
+setNow(page.snapshot.now);
+const state = new ReplicaState(page);
+const at = (id) => document.getElementById(id);
+const timeline = new TimelineView({
+  timeline: state.timeline,
+  url: page.events_url,
+  list: at("events"),
+  button: at("older"),
+  redraw: () => draw(),
+});
+// The phases of a start, each from one time to the next.
+const PHASES = [
+  ["queued", "created_at", "provisioning_at"],
+  ["provisioning", "provisioning_at", "launched_at"],
+  ["starting", "launched_at", "ready_at"],
+];
+
+function facts(replica) {
+  return [
+    ["State since", age(replica.ended_at ?? replica.state_since)],
+    ["Version", `v${replica.version}`],
+    ["Provider", bdi(replica.provider)],
+    ["URL", replica.url ? addressLink(replica.url) : "none"],
+    ["PID", replica.pid ?? "none"],
+    ["Restarts in a row", String(replica.restarts)],
+    ["Replaces", replica.replaces === null ? "none" : `#${replica.replaces}`],
+    ["Created", age(replica.created_at)],
+    ["UID", h("code", {}, replica.uid)],
+  ];
+}
+
+function drawFacts(replica) {
+  keyed(
+    at("facts"),
+    facts(replica),
+    ([label]) => label,
+    ([label]) => h("div", {}, h("dt", {}, label), h("dd")),
+    (node, [, value]) => node.lastChild.replaceChildren(value),
+  );
+}
+
+/** The phases that have begun: `{name, ms, going}`; the last one goes on while the replica does. */
+function phases(replica) {
+  const begun = PHASES.filter(([, from]) => replica[from] !== null);
+  return begun.map(([name, from, to]) => {
+    const end = replica[to] ?? (ended(replica) ? replica.ended_at : null);
+    const going = end === null;
+    const until = going ? (replica.outcome ? Date.parse(replica.state_since) : now()) : Date.parse(end);
+    return { name, ms: Math.max(0, until - Date.parse(replica[from])), going: going && !replica.outcome };
+  });
+}
+
+function drawStart(replica) {
+  const all = phases(replica);
+  keyed(
+    at("start-bar"),
+    all,
+    (phase) => phase.name,
+    (phase) => h("i", { class: "phase", data: { phase: phase.name } }),
+    (node, phase) => {
+      node.style.flexGrow = Math.max(phase.ms, 1);
+      node.title = `${phase.name}: ${fineDuration(phase.ms)}`;
+    },
+  );
+  keyed(
+    at("start-list"),
+    all,
+    (phase) => phase.name,
+    (phase) => h("li", { data: { phase: phase.name } }, h("span", {}, phase.name), h("b")),
+    (node, phase) => setText(node.lastChild, fineDuration(phase.ms) + (phase.going ? " so far" : "")),
+  );
+  const ready = replica.ready_at ? `ready for the first time ${exactText(replica.ready_at)}` : "not ready so far";
+  setText(at("start-end"), ended(replica) && !replica.ready_at ? "never ready" : ready);
+}
+
+function drawProbe(replica) {
+  show(at("probe-none"), replica.probe_at === null);
+  show(at("probe"), replica.probe_at !== null);
+  if (replica.probe_at === null) return;
+  const detail = at("probe-detail");
+  setText(detail, sentence(replica.probe_detail));
+  setAttribute(detail, "data-tone", replica.probe_ok ? "ok" : "bad");
+  setAge(at("probe-at"), replica.probe_at);
+  setText(at("probe-took"), replica.probe_seconds === null ? "" : `took ${fineDuration(replica.probe_seconds * 1000)}`);
+  show(at("probe-excerpt"), replica.probe_excerpt !== "");
+  setText(at("probe-excerpt"), replica.probe_excerpt);
+}
+
+function draw() {
+  const { replica } = state;
+  setBadge(at("state"), replica.state);
+  const outcome = replica.outcome && replica.outcome !== replica.state ? `${replica.outcome}: ` : "";
+  setText(at("sentence"), replica.forgotten ? "This replica was forgotten." : outcome + sentence(replica.reason));
+  at("sentence").dataset.tone = tone(replica.outcome ?? replica.state) === "bad" ? "bad" : "off";
+  drawFacts(replica);
+  drawStart(replica);
+  drawProbe(replica);
+  show(at("last"), replica.last_lines.length > 0);
+  setText(at("last-lines"), replica.last_lines.join("\n"));
+  drawOperations(at("operations"), state.list(), page.can);
+  timeline.draw();
+  const terminate = at("terminate");
+  if (terminate) {
+    show(terminate, !ended(replica) && !replica.forgotten);
+    terminate.disabled = replica.retire_reason !== "";
+  }
+  setTitle(`#${replica.number} ${replica.state} · ${page.service}`, tone(replica.state) === "bad");
+}
+
+live({ state, url: page.url, service: page.service, draw });
+setInterval(() => {
+  if (!document.hidden && !state.replica.ready_at && !state.replica.outcome) drawStart(state.replica);
+}, 1000);

@@ -1,0 +1,137 @@
+// The page of one service.
+
+import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
+import { live, setTitle } from "./live.js";
+import * as paths from "./paths.js";
+import { ServiceState } from "./state.js";
+import { age, setAge, setNow } from "./time.js";
+import { drawOperations, setCount, TimelineView } from "./timeline.js";
+import { addressLink, badge, count, drawCells, inTrouble, sentence, setBadge } from "./words.js";
+
+const page = pageData();
+setNow(page.snapshot.now);
+const state = new ServiceState(page);
+const name = page.snapshot.service.name;
+const at = (id) => document.getElementById(id);
+const timeline = new TimelineView({
+  timeline: state.timeline,
+  url: page.events_url,
+  list: at("events"),
+  button: at("older"),
+  redraw: () => draw(),
+});
+let specShown = page.snapshot.service.version;
+
+function row(replica) {
+  return h(
+    "tr",
+    { data: { row: replica.number, state: replica.state } },
+    h("td", { class: "number" }, h("a", { href: paths.replica(name, replica.number), data: { main: "" } }, `#${replica.number}`)),
+    h("td", { class: "state" }, badge(replica.state), h("span", { class: "since" }, age(replica.state_since))),
+    h("td", { class: "why" }, bdi("", { class: "clamp" })),
+    h("td", { class: "version figure", data: { label: "version" } }),
+    h("td", { class: "url", data: { label: "url" } }),
+    h("td", { class: "restarts figure", data: { label: "restarts" } }),
+    h("td", { class: "probe", data: { label: "probe" } }, h("bdi", {}), h("span", { class: "since" }, age(replica.probe_at))),
+    page.can.operate ? h("td", { class: "do" }, terminateButton(replica)) : null,
+  );
+}
+
+function terminateButton(replica) {
+  const thing = `replica ${replica.number} of ${name}`;
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "small",
+      "aria-label": `Terminate ${thing}`,
+      data: { dialog: "dialog-terminate", action: paths.terminate(name, replica.number), fillThing: thing },
+    },
+    "Terminate",
+  );
+}
+
+function update(node, replica, before) {
+  node.dataset.state = replica.state;
+  setBadge(node.querySelector(".badge"), replica.state);
+  setAge(node.querySelector(".state time"), replica.ended_at ?? replica.state_since);
+  const outcome = replica.outcome && replica.outcome !== replica.state ? `${replica.outcome}: ` : "";
+  const why = node.querySelector(".why bdi");
+  setText(why, outcome + sentence(replica.retire_reason && !replica.ended_at ? replica.retire_reason : replica.reason));
+  why.title = why.textContent;
+  setText(node.querySelector(".version"), `v${replica.version}`);
+  setText(node.querySelector(".restarts"), String(replica.restarts));
+  const probe = node.querySelector(".probe bdi");
+  setText(probe, replica.probe_detail);
+  setAttribute(probe, "title", replica.probe_detail || null);
+  setAttribute(probe, "data-tone", replica.probe_ok === null ? null : replica.probe_ok ? "ok" : "bad");
+  setAge(node.querySelector(".probe time"), replica.probe_at);
+  if (!before || before.url !== replica.url) node.querySelector(".url").replaceChildren(replica.url ? addressLink(replica.url) : "");
+  const button = node.querySelector(".do button");
+  if (button) {
+    button.disabled = replica.ended_at !== null || replica.retire_reason !== "";
+    show(button, replica.ended_at === null);
+  }
+}
+
+function drawHead(service) {
+  setBadge(at("status"), service.status);
+  setText(at("sentence"), state.forgotten ? "This service was forgotten after it was taken down." : sentence(service.reason));
+  at("sentence").dataset.tone = inTrouble(service) ? "bad" : "off";
+  setText(at("ready"), `${service.ready} / ${service.target}`);
+  setText(at("version"), service.version === null ? "none" : `v${service.version}`);
+  setAge(at("age"), service.created_at);
+  show(at("endpoint-fact"), service.endpoint !== null);
+  if (service.endpoint && at("endpoint").textContent === "") at("endpoint").replaceChildren(addressLink(service.endpoint));
+  for (const node of document.querySelectorAll("[data-when]")) show(node, !state.forgotten && node.dataset.when.includes(service.desired));
+  const expected = document.querySelector("#dialog-restart [name=expected]");
+  if (expected && !at("dialog-restart").open) expected.value = service.version ?? 0;
+  const target = document.querySelector("#dialog-scale [name=target]");
+  if (target && !at("dialog-scale").open) target.value = service.target;
+  setTitle(`${name} · ${service.ready} / ${service.target} ready`, inTrouble(service));
+}
+
+function drawSpec(service) {
+  show(at("newer"), service.version !== null && service.version !== specShown);
+  if (service.version !== specShown) setText(at("newer"), `Show version ${service.version}, which is active now`);
+}
+
+// The text comes from the server with its colours, already escaped; it is parsed apart from the page.
+async function loadSpec() {
+  const number = state.service.version;
+  const response = await fetch(paths.spec(name, number));
+  if (!response.ok) return;
+  const part = new DOMParser().parseFromString(await response.text(), "text/html");
+  at("spec").replaceChildren(...part.body.childNodes);
+  specShown = number;
+  draw();
+}
+
+function draw() {
+  const replicas = state.live();
+  drawHead(state.service);
+  drawCells(at("cells"), state.service, [...replicas].reverse(), (replica) => paths.replica(name, replica.number));
+  keyed(document.querySelector("#replicas tbody"), replicas, (replica) => replica.id, row, update);
+  show(at("no-replicas"), replicas.length === 0);
+  setCount("live-count", replicas.length);
+  const history = state.history();
+  keyed(document.querySelector("#history tbody"), history, (replica) => replica.id, row, update);
+  show(at("past"), history.length > 0);
+  const shown = history.length < state.ended ? `, the newest ${history.length} shown` : "";
+  setText(at("past-count"), `${count(state.ended, "ended replica")}${shown}`);
+  const operations = state.operations.values().sort((a, b) => a.id - b.id);
+  show(at("flight"), operations.length > 0);
+  setCount("flight-count", operations.length);
+  drawOperations(at("operations"), operations, page.can);
+  timeline.draw();
+  drawSpec(state.service);
+}
+
+at("newer").addEventListener("click", loadSpec);
+at("all-events").addEventListener("change", () => {
+  const address = new URL(location.href);
+  if (at("all-events").checked) address.searchParams.set("events", "all");
+  else address.searchParams.delete("events");
+  location.assign(address);
+});
+live({ state, url: page.url, service: name, draw });

@@ -1,0 +1,73 @@
+// The page of all services.
+
+import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
+import { live, setTitle } from "./live.js";
+import * as paths from "./paths.js";
+import { ServicesState } from "./state.js";
+import { age, setAge, setNow } from "./time.js";
+import { addressLink, badge, drawCells, inTrouble, sentence, setBadge } from "./words.js";
+
+const page = pageData();
+setNow(page.snapshot.now);
+const state = new ServicesState(page.snapshot);
+const body = document.querySelector("#services tbody");
+const search = document.querySelector("[data-search]");
+search.value = new URLSearchParams(location.search).get("q") ?? "";
+
+function row({ service }) {
+  return h(
+    "tr",
+    { data: { row: service.name } },
+    h(
+      "td",
+      { class: "name" },
+      h("a", { href: paths.service(service.name), data: { main: "" }, title: service.name }, bdi(service.name)),
+      h("div", { class: "reason" }, bdi("")),
+    ),
+    h("td", { class: "status" }, badge(service.status)),
+    h("td", { class: "ready" }, h("span", { class: "cells" }), h("span", { class: "figure" })),
+    h("td", { class: "version figure", data: { label: "version" } }),
+    h("td", { class: "endpoint" }),
+    h("td", { class: "age figure", data: { label: "age" } }, age(service.created_at)),
+  );
+}
+
+function update(node, { service, replicas }, before) {
+  setBadge(node.querySelector(".badge"), service.status);
+  const reason = node.querySelector(".reason bdi");
+  setText(reason, sentence(service.reason));
+  setAttribute(reason, "title", service.reason);
+  drawCells(node.querySelector(".cells"), service, replicas);
+  setText(node.querySelector(".ready .figure"), `${service.ready} / ${service.target}`);
+  setText(node.querySelector(".version"), service.version === null ? "" : `v${service.version}`);
+  setAge(node.querySelector("time"), service.created_at);
+  if (!before || before.service.endpoint !== service.endpoint)
+    node.querySelector(".endpoint").replaceChildren(service.endpoint ? addressLink(service.endpoint) : "");
+}
+
+function draw() {
+  const all = state.list();
+  const wanted = search.value.trim().toLowerCase();
+  const shown = wanted ? all.filter(({ service }) => matches(service, wanted)) : all;
+  keyed(body, shown, ({ service }) => service.id, row, update);
+  show(document.getElementById("empty"), all.length === 0);
+  show(document.getElementById("listing"), all.length > 0);
+  show(document.getElementById("nothing"), all.length > 0 && shown.length === 0);
+  setText(document.getElementById("count"), wanted ? `${shown.length} of ${all.length}` : String(all.length));
+  const trouble = all.filter(({ service }) => inTrouble(service)).length;
+  setTitle(trouble ? `${trouble} in trouble · Services` : "Services", trouble > 0);
+}
+
+const matches = (service, wanted) =>
+  [service.name, service.status, service.reason].some((text) => text.toLowerCase().includes(wanted));
+
+const { redraw } = live({ state, url: page.url, draw });
+
+search.addEventListener("input", () => {
+  const address = new URL(location.href);
+  if (search.value) address.searchParams.set("q", search.value);
+  else address.searchParams.delete("q");
+  history.replaceState(null, "", address);
+  redraw();
+});
+search.form.addEventListener("submit", (submit) => submit.preventDefault());

@@ -1,0 +1,293 @@
+// What a page knows, without any DOM: a snapshot, and then the feed's events on top of it. After the same events a state
+// equals a later snapshot: a row is replaced only by one with a higher revision, so replaying what is known is harmless.
+
+const LIVE_OPERATIONS = new Set(["QUEUED", "RUNNING", "WAITING", "CANCELLING"]);
+const ENDS = new Set([
+  "TERMINATED",
+  "FAILED",
+  "FAILED_PROVISION",
+  "FAILED_INITIAL_DELAY",
+  "FAILED_PROBING",
+  "FAILED_CLEANUP",
+  "PREEMPTED",
+]);
+export const CELL = ["id", "revision", "service_id", "number", "version", "state"];
+
+/** Whether the replica has ended. */
+export const ended = (replica) => ENDS.has(replica.state);
+
+/** Whether the operation can still do something. */
+export const liveOperation = (operation) => LIVE_OPERATIONS.has(operation.status);
+
+/** Rows by id; those that `keep` refuses, and those that are forgotten, are left out. */
+class Rows {
+  constructor(keep = () => true) {
+    this.keep = keep;
+    this.byId = new Map();
+  }
+
+  load(rows) {
+    this.byId.clear();
+    for (const row of rows) this.put(row);
+  }
+
+  /** Take a row over; false when what is here is as new. */
+  put(row) {
+    const known = this.byId.get(row.id);
+    if (known && known.revision >= row.revision) return false;
+    if (row.forgotten || !this.keep(row)) this.byId.delete(row.id);
+    else this.byId.set(row.id, row);
+    return true;
+  }
+
+  values() {
+    return [...this.byId.values()];
+  }
+}
+
+/** Events, newest first: the newest `limit`, more after older pages were asked for. */
+class Timeline {
+  constructor(quiet, everything) {
+    this.quiet = quiet;
+    this.everything = everything;
+  }
+
+  load(snapshot) {
+    this.events = snapshot.events;
+    this.more = snapshot.more;
+    this.limit = Math.max(snapshot.events.length, 50);
+  }
+
+  wants(event) {
+    return this.everything || !(this.quiet.kinds.includes(event.kind) || this.quiet.triggers.includes(event.trigger));
+  }
+
+  add({ data, ...event }) {
+    if (!this.wants(event) || (this.events.length > 0 && event.id <= this.events[0].id)) return;
+    this.events = [event, ...this.events];
+    if (this.events.length > this.limit) {
+      this.events.length = this.limit;
+      this.more = true;
+    }
+  }
+
+  addOlder(page) {
+    this.events = [...this.events, ...page.events];
+    this.more = page.more;
+    this.limit = this.events.length;
+  }
+}
+
+/** All services, and the live replicas as cells. */
+export class ServicesState {
+  constructor(snapshot) {
+    this.services = new Rows();
+    this.replicas = new Rows((replica) => !ended(replica));
+    this.load(snapshot);
+  }
+
+  load(snapshot) {
+    this.cursor = snapshot.cursor;
+    this.services.load(snapshot.services);
+    this.replicas.load(snapshot.replicas);
+    this.cards = new Map(this.services.values().map((service) => [service.id, { service, replicas: [] }]));
+    for (const replica of this.replicas.values()) this.cards.get(replica.service_id)?.replicas.push(replica);
+  }
+
+  apply(event) {
+    if (event.kind === "service" && this.services.put(event.data)) this.#touch(event.data.id);
+    if (event.kind === "replica" && this.replicas.put(cell(event.data))) this.#touch(event.data.service_id);
+  }
+
+  // A card is a new object when something on it changed; what is drawn of the others is left alone.
+  #touch(id) {
+    const service = this.services.byId.get(id);
+    if (service) this.cards.set(id, { service, replicas: null });
+    else this.cards.delete(id);
+  }
+
+  /** `{service, replicas}` each, by name; the replicas by number. */
+  list() {
+    const stale = new Map([...this.cards.values()].filter((card) => card.replicas === null).map((c) => [c.service.id, c]));
+    for (const card of stale.values()) card.replicas = [];
+    if (stale.size > 0) for (const each of this.replicas.values()) stale.get(each.service_id)?.replicas.push(each);
+    for (const card of this.cards.values()) card.replicas.sort(byNumber);
+    return [...this.cards.values()].sort((a, b) => compare(a.service.name, b.service.name));
+  }
+
+  dump() {
+    return { services: byId(this.services.values()), replicas: byId(this.replicas.values()) };
+  }
+}
+
+/** One service with its replicas, live operations and events. `stale` asks for a new snapshot. */
+export class ServiceState {
+  constructor({ snapshot, quiet, everything, ended_shown: shown }) {
+    this.shown = shown;
+    this.replicas = new Rows();
+    this.operations = new Rows(liveOperation);
+    this.timeline = new Timeline(quiet, everything);
+    this.load(snapshot);
+  }
+
+  load(snapshot) {
+    this.stale = false;
+    this.cursor = snapshot.cursor;
+    this.service = snapshot.service;
+    this.forgotten = false;
+    this.ended = snapshot.ended;
+    this.replicas.load(snapshot.replicas);
+    this.operations.load(snapshot.operations);
+    this.timeline.load(snapshot);
+  }
+
+  apply(event) {
+    const row = event.data;
+    if (event.kind === "service") this.#applyService(row);
+    else if (row.service_id !== this.service.id) this.stale = true;
+    else if (event.kind === "replica") this.#applyReplica(row);
+    else if (event.kind === "operation") this.operations.put(row);
+    this.timeline.add(event);
+  }
+
+  #applyService(row) {
+    if (row.id !== this.service.id) this.stale = true; // forgotten, and made anew under the same name
+    else if (row.revision > this.service.revision) {
+      this.service = row;
+      this.forgotten = row.forgotten === true;
+    }
+  }
+
+  #applyReplica(row) {
+    const known = this.replicas.byId.get(row.id);
+    if (!known && ended(row)) {
+      // Beyond the history that is shown: only the count changes, when it is forgotten.
+      if (row.forgotten) this.ended -= 1;
+      return;
+    }
+    if (!this.replicas.put(row)) return;
+    if (row.forgotten) {
+      this.ended -= ended(known) ? 1 : 0;
+      if (this.ended >= this.shown) this.stale = true; // an older one has room now
+    } else if (ended(row) && !(known && ended(known))) {
+      this.ended += 1;
+      this.#trim();
+    }
+  }
+
+  #trim() {
+    for (const replica of this.history().slice(this.shown)) this.replicas.byId.delete(replica.id);
+  }
+
+  /** The replicas that live, newest number first. */
+  live() {
+    return this.replicas.values().filter((replica) => !ended(replica)).sort(byNumberDown);
+  }
+
+  /** The replicas that ended, newest number first. */
+  history() {
+    return this.replicas.values().filter(ended).sort(byNumberDown);
+  }
+
+  dump() {
+    return {
+      service: this.service,
+      replicas: byId(this.replicas.values()),
+      ended: this.ended,
+      operations: byId(this.operations.values()),
+      events: this.timeline.events,
+      more: this.timeline.more,
+    };
+  }
+}
+
+/** One replica with its operations and events, out of the feed of its service. */
+export class ReplicaState {
+  constructor({ snapshot, quiet }) {
+    this.operations = new Rows();
+    this.timeline = new Timeline(quiet, true);
+    this.load(snapshot);
+  }
+
+  load(snapshot) {
+    this.stale = false;
+    this.cursor = snapshot.cursor;
+    this.replica = snapshot.replica;
+    this.operations.load(snapshot.operations);
+    this.timeline.load(snapshot);
+  }
+
+  apply(event) {
+    if (event.kind === "replica" && event.object_id === this.replica.id) {
+      if (event.revision > this.replica.revision) this.replica = event.data;
+    } else if (event.kind === "operation" && event.data.replica_id === this.replica.id) {
+      this.operations.put(event.data);
+    } else return;
+    this.timeline.add(event);
+  }
+
+  /** The operations, newest first. */
+  list() {
+    return this.operations.values().sort((a, b) => b.id - a.id);
+  }
+
+  dump() {
+    return {
+      replica: this.replica,
+      operations: byId(this.operations.values()),
+      events: this.timeline.events,
+      more: this.timeline.more,
+    };
+  }
+}
+
+/** The operations of all services: the live ones, and the `shown` newest that ended. */
+export class OperationsState {
+  constructor({ snapshot, shown }) {
+    this.shown = shown;
+    this.operations = new Rows();
+    this.load(snapshot);
+  }
+
+  load(snapshot) {
+    this.cursor = snapshot.cursor;
+    this.operations.load(snapshot.operations);
+    this.services = new Map(Object.entries(snapshot.services).map(([id, name]) => [Number(id), name]));
+    this.#trim();
+  }
+
+  apply(event) {
+    if (event.kind !== "operation") return;
+    this.services.set(event.data.service_id, event.service);
+    if (this.operations.put(event.data) && !liveOperation(event.data)) this.#trim();
+  }
+
+  #trim() {
+    for (const operation of this.history().slice(this.shown)) this.operations.byId.delete(operation.id);
+  }
+
+  /** Those that can still do something, in the order in which they were asked for. */
+  live() {
+    return this.operations.values().filter(liveOperation).sort((a, b) => a.id - b.id);
+  }
+
+  /** Those that ended, newest first. */
+  history() {
+    return this.operations.values().filter((each) => !liveOperation(each)).sort((a, b) => b.id - a.id);
+  }
+
+  dump() {
+    return { operations: byId(this.operations.values()) };
+  }
+}
+
+/** Of a replica's row, what a cell shows. */
+function cell(row) {
+  const small = Object.fromEntries(CELL.map((name) => [name, row[name]]));
+  return row.forgotten ? { ...small, forgotten: true } : small;
+}
+
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+const byNumber = (a, b) => a.number - b.number;
+const byNumberDown = (a, b) => b.number - a.number;
+const byId = (rows) => [...rows].sort((a, b) => a.id - b.id);

@@ -1,0 +1,87 @@
+// Times: ages that go on by themselves, the exact local time on hover, durations.
+
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+let ahead = 0; // how much the server's clock is ahead of ours, in ms
+
+/** Take over the server's clock from a snapshot's `now`. */
+export function setNow(iso) {
+  ahead = Date.parse(iso) - Date.now();
+}
+
+/** Milliseconds since the epoch by the server's clock. */
+export function now() {
+  return Date.now() + ahead;
+}
+
+/** "4 s", "3 min", "2 h 5 min", "6 d 1 h". */
+export function duration(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  if (seconds < 60) return `${seconds} s`;
+  if (minutes < 60) return `${minutes} min`;
+  if (hours < 24) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** "0.4 s" below ten seconds, else as `duration`. */
+export function fineDuration(milliseconds) {
+  if (milliseconds < 1000) return `${Math.max(0, Math.round(milliseconds))} ms`;
+  return milliseconds < 10000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds);
+}
+
+/** The wall clock of a moment in the reader's zone. */
+export function clockText(iso) {
+  return clock.format(new Date(iso));
+}
+
+/** The moment in full in the reader's zone. */
+export function exactText(iso) {
+  return exact.format(new Date(iso));
+}
+
+/** A <time> that says how long ago `iso` was and goes on by itself; empty without one. */
+export function age(iso) {
+  const node = document.createElement("time");
+  setAge(node, iso);
+  return node;
+}
+
+/** Let an age tell of another moment. */
+export function setAge(node, iso) {
+  if (node.dataset.age === (iso ?? "")) return;
+  node.dataset.age = iso ?? "";
+  if (iso) {
+    node.dateTime = iso;
+    node.title = exactText(iso);
+  } else {
+    node.removeAttribute("datetime");
+    node.removeAttribute("title");
+  }
+  refresh(node);
+}
+
+function refresh(node) {
+  const iso = node.dataset.age;
+  const text = iso ? duration(now() - Date.parse(iso)) : "";
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** Bring all ages up to date, now and each second while somebody looks. */
+export function keepAges() {
+  const all = () => {
+    if (document.hidden) return;
+    for (const node of document.querySelectorAll("time[data-age]")) refresh(node);
+  };
+  setInterval(all, 1000);
+  document.addEventListener("visibilitychange", all);
+}
+
+/** Turn the times that the server wrote (UTC, exact) into the reader's zone. */
+export function localize(root) {
+  for (const node of root.querySelectorAll("time[data-local]")) {
+    node.title = `${node.dateTime} (UTC)`;
+    node.textContent = exactText(node.dateTime);
+  }
+}
