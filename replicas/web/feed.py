@@ -16,7 +16,8 @@ from replicas.actions import leases
 from replicas.web import outbox
 from replicas.web.guard import Guard
 from replicas.web.hub import Hub
-from replicas.web.offload import query, tailer_query
+from replicas.web.logtail import Logs
+from replicas.web.offload import query, report, tailer_query
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class Feed:
     def __init__(self) -> None:
         self.hub = Hub()
         self.guard = Guard()
+        self.logs = Logs(self.hub)
         self.server = os.urandom(8).hex()
         self.sockets = 0
         self._rung = asyncio.Event()
@@ -47,7 +49,7 @@ class Feed:
         self._looked = time.monotonic()
         self._tasks = [asyncio.create_task(each) for each in (self._tail(), self._beat(), self._check(), self._ping())]
         for task in self._tasks:
-            task.add_done_callback(_report)
+            task.add_done_callback(report)
 
     async def stop(self) -> None:
         """End the tasks and remove the bell."""
@@ -136,6 +138,7 @@ class Feed:
         while True:
             await asyncio.sleep(PING_SECONDS)
             self.hub.wake()
+            self.logs.wake()
 
 
 _feed: Feed | None = None
@@ -171,8 +174,3 @@ def feed_status() -> dict[str, Any]:
 def first_line(error: Exception) -> str:
     """The first line of an error's text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("A part of the feed ended: %s", task.get_name(), exc_info=error)

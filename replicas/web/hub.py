@@ -6,8 +6,7 @@ from the database. So a slow reader costs no memory, an overflow is nothing spec
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
 
 KEEP_EVENTS = 4096
@@ -16,12 +15,13 @@ MESSAGE_CHARS = 128 << 10  # a slow reader's transport buffers one message at mo
 
 
 class Item(NamedTuple):
-    """One event: what it is about, and its JSON text."""
+    """One event: what it is about, and its JSON text. `replica_id` is None where it is about none."""
 
     id: int
     service: str
     kind: str
     object_id: int
+    replica_id: int | None
     text: str
 
 
@@ -50,7 +50,8 @@ def fitting(items: list[Item]) -> list[Item]:
 class Hub:
     """Events with `start` < id <= `end`, all of them, in order. For one event loop; not for threads.
 
-    `epoch` changes when the events that were published are no longer the database's.
+    `epoch` changes when the events that were published are no longer the database's. Each of `listeners` is called with
+    what was published.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class Hub:
         self._chars = 0
         self._messages: dict[tuple[int, str | None], Message] = {}
         self._news = asyncio.Event()
-        self._watchers: dict[tuple[str, int], list[Callable[[], None]]] = {}
+        self.listeners: list[Callable[[list[Item]], None]] = []
 
     def begin(self, cursor: int) -> None:
         """Forget everything; the window is empty and ends at `cursor`."""
@@ -82,9 +83,8 @@ class Hub:
         if len(self._items) > KEEP_EVENTS or self._chars > KEEP_CHARS:
             self._trim()
         self._messages.clear()
-        for key in {(item.kind, item.object_id) for item in items} & self._watchers.keys():
-            for call in list(self._watchers[key]):
-                call()
+        for listener in self.listeners:
+            listener(items)
         self.wake()
 
     def wake(self) -> None:
@@ -107,18 +107,6 @@ class Hub:
         if found is None:
             found = self._messages[key] = self._compose(after, service)
         return found
-
-    @contextmanager
-    def watching(self, kind: str, object_id: int, call: Callable[[], None]) -> Iterator[None]:
-        """Have `call` called at every event about one object."""
-        calls = self._watchers.setdefault((kind, object_id), [])
-        calls.append(call)
-        try:
-            yield
-        finally:
-            calls.remove(call)
-            if not calls:
-                del self._watchers[kind, object_id]
 
     def _compose(self, after: int, service: str | None) -> Message:
         items = self._items[bisect_right(self._ids, after) :]

@@ -4,11 +4,14 @@ Django's own way shares one thread for the whole process: one slow query would f
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from django.db import close_old_connections
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,3 +44,9 @@ def tidily(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return function(*args, **kwargs)
     finally:
         close_old_connections()
+
+
+def report(task: "asyncio.Task[None]") -> None:
+    """Log why a task that should go on for ever has ended; its done callback."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("A part of the feed ended: %s", task.get_coro(), exc_info=error)

@@ -49,6 +49,7 @@ def items_after(cursor: int, service: str | None = None, limit: int = PAGE) -> l
             event.service_name,
             event.kind,
             event.object_id,
+            event.object_id if event.kind == "replica" else event.data.get("replica_id"),
             json.dumps(event_row(event), separators=(",", ":")),
         )
         for event in events[:limit]

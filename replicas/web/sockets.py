@@ -87,8 +87,9 @@ class Socket:
         writer = asyncio.create_task(self.stream())
         reader = asyncio.create_task(_left(receive))
         stall = asyncio.create_task(self._stalled())
+        ends: list[asyncio.Future[Any]] = [writer, reader, stall, dismissal]
         try:
-            await asyncio.wait({writer, reader, stall, dismissal}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if reader.done():
                 return None
             if dismissal.done():
