@@ -14,6 +14,7 @@ class Child:
 
     `beat` names the file (in the run directory) whose time changes while the child works; "" means that only its
     exit tells. `after` names the child without whose work no beat can be expected. `listens`: gets the socket.
+    `grace`: seconds that it may take to stop. All of them together must leave room in the ten that are promised.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Child:
     beat: str = ""
     after: str = ""
     listens: bool = False
+    grace: float = 7.5
 
 
 def table(base: Path) -> tuple[Child, ...]:
@@ -32,18 +34,24 @@ def table(base: Path) -> tuple[Child, ...]:
     web += ["--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "4"]
     return (
         Child("web", tuple(web), {"ROLLCALL_PROCESS": "web"}, beat="beat-web", listens=True),
-        pool(python, manage, "long"),
-        pool(python, manage, "short"),
-        Child("controller", (python, manage, "controller"), {"ROLLCALL_PROCESS": "controller"}, beat="beat-controller"),
+        pool(python, manage, "long", grace=7.5),
+        pool(python, manage, "short", grace=2.0),  # a probe job goes on for minutes, and loses nothing by being killed
+        Child(
+            "controller",
+            (python, manage, "controller", "--skip-checks"),  # they load every page of the dashboard, and were done
+            {"ROLLCALL_PROCESS": "controller"},
+            beat="beat-controller",
+        ),
     )
 
 
-def pool(python: str, manage: str, lane: str) -> Child:
+def pool(python: str, manage: str, lane: str, grace: float) -> Child:
     """A django-q2 pool, which takes its name from the environment; its beat is a job that the controller sends."""
     return Child(
         lane,
-        (python, manage, "qcluster"),
+        (python, manage, "qcluster", "--skip-checks"),
         {"ROLLCALL_PROCESS": "pool", "Q_CLUSTER_NAME": lane},
         beat=f"beat-{lane}",
         after="controller",
+        grace=grace,
     )

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from replicas import clock
 from replicas.models import Heartbeat, Lease
+from replicas.web.feed import feed_status
 
 # Later than this, a part does not count as at work; the supervisor replaces it at about the same time.
 LATE = timedelta(seconds=8)
@@ -45,12 +46,14 @@ def check(now: datetime) -> dict[str, dict[str, Any]]:
             "pool long": down,
             "pool short": down,
             "controller": down,
+            "feed": feed(),
         }
     return {
         "database": {"ok": True, "detail": connection.vendor},
         "pool long": beat_of(beats.get("long"), now),
         "pool short": beat_of(beats.get("short"), now),
         "controller": controller(beats.get("controller"), lease, now),
+        "feed": feed(),
     }
 
 
@@ -68,3 +71,12 @@ def controller(at: datetime | None, lease: Lease | None, now: datetime) -> dict[
     if lease is None or not lease.holder or lease.expires_at is None or lease.expires_at < now:
         return {"ok": False, "detail": f"nobody holds the lease; {found['detail']}"}
     return {"ok": found["ok"], "detail": f"{lease.holder} holds the lease; {found['detail']}"}
+
+
+def feed() -> dict[str, Any]:
+    """Whether this web process sees new events and hands them to its sockets."""
+    found = feed_status()
+    if found["lag_seconds"] is None:
+        return {"ok": False, "detail": "not started yet"}
+    detail = f"read up to event {found['cursor']}, {found['lag_seconds']:.1f} s ago; {found['sockets']} sockets"
+    return {"ok": bool(found["ok"]), "detail": detail}

@@ -1,12 +1,19 @@
-"""The life of the web process: its heartbeat from start to stop."""
+"""The life of the web process: its heartbeat and its feed, from start to stop."""
 
 import asyncio
 import contextlib
+import logging
 from typing import Any
 
-from django.conf import settings
+from django.db import Error as DatabaseError
+
+from replicas.jobs import beats
+from replicas.web import feed
+
+log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
+FEED_RETRY_SECONDS = 1.0
 
 
 class Lifespan:
@@ -17,24 +24,36 @@ class Lifespan:
     """
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        beating: asyncio.Task[None] | None = None
+        tasks: list[asyncio.Task[None]] = []
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                beating = asyncio.create_task(beat())
+                tasks = [asyncio.create_task(beat()), asyncio.create_task(start_feed())]
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                if beating is not None:
-                    beating.cancel()
+                for task in tasks:
+                    task.cancel()
                     with contextlib.suppress(asyncio.CancelledError):
-                        await beating
+                        await task
+                await feed.stop()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
 
 async def beat() -> None:
-    """Touch `beat-web` for ever."""
-    path = settings.ROLLCALL.run / "beat-web"
+    """Say for ever that the event loop turns."""
     while True:
-        path.touch(mode=0o600)
+        beats.touch_file("web")
         await asyncio.sleep(BEAT_SECONDS)
+
+
+async def start_feed() -> None:
+    """Start the feed before the first browser asks for it; while the database is away, try again."""
+    while True:
+        try:
+            await feed.running()
+        except DatabaseError as error:
+            log.warning("the feed cannot start (%s); it is tried again", feed.first_line(error))
+            await asyncio.sleep(FEED_RETRY_SECONDS)
+        else:
+            return

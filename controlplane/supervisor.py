@@ -22,7 +22,6 @@ from controlplane.ties import adopt_orphans
 from controlplane.vigil import Patience, Pulse
 
 TICK_SECONDS = 0.25
-STOP_SECONDS = 7.5  # the rest of the promised ten is for killing what did not stop
 READ_BYTES = 64 * 1024
 LAST_READS = 64  # bounded, for the case that a stranger got hold of the pipe and goes on writing
 
@@ -61,7 +60,7 @@ class Supervisor:
         self.url = url
         self.began = self.ticked = time.monotonic()
         self.announced = False
-        self.stop_by: float | None = None
+        self.stopping_since: float | None = None
         self.signals: list[int] = []
         self.selector = selectors.DefaultSelector()
 
@@ -71,7 +70,7 @@ class Supervisor:
         self._listen_to_signals()
         while True:
             self._tick()
-            if self.stop_by is not None and not any(place.run for place in self.places.values()):
+            if self.stopping_since is not None and not any(place.run for place in self.places.values()):
                 break
             for key, _ in self.selector.select(0.05 if self.output.terminal.pending else TICK_SECONDS):
                 key.data()
@@ -136,9 +135,8 @@ class Supervisor:
         now = time.monotonic()
         seconds, self.ticked = now - self.ticked, now
         self.output.terminal.flush()
-        if self.stop_by is not None:
-            if now > self.stop_by:
-                self._kill_all("did not stop in time")
+        if self.stopping_since is not None:
+            self._kill_late(now - self.stopping_since)
             return
         for place in self.places.values():
             if place.run is None:
@@ -199,7 +197,7 @@ class Supervisor:
             self.output.say(place.child.name, line)
         os.close(run.pipe)
         place.run = None
-        if self.stop_by is not None:
+        if self.stopping_since is not None:
             return
         lived = time.monotonic() - run.began
         delay = place.patience.delay(lived)
@@ -241,26 +239,26 @@ class Supervisor:
             number = self.signals.pop(0)
             if number == signal.SIGCHLD:
                 continue
-            if self.stop_by is None:
+            if self.stopping_since is None:
                 self._begin_to_stop()
             elif number != signal.SIGHUP:
-                self._kill_all("was told to stop twice")
+                self._say("told to stop twice: killing what is left")
+                self._kill_late(float("inf"))
 
     def _begin_to_stop(self) -> None:
         """Ask each child's leader to stop. A signal to a pool's whole group would hang it."""
         self._say("stopping; once more kills at once")
-        self.stop_by = time.monotonic() + STOP_SECONDS
+        self.stopping_since = time.monotonic()
         for place in self.places.values():
             if place.run is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(place.run.pid, signal.SIGTERM)
 
-    def _kill_all(self, why: str) -> None:
+    def _kill_late(self, seconds: float) -> None:
+        """Kill each child that has had its time; `seconds` have passed since it was asked to stop."""
         for place in self.places.values():
-            if place.run is not None:
-                self._say(f"{place.child.name} {why}: killed")
-                self._kill(place, why)
-        self.stop_by = time.monotonic() + STOP_SECONDS
+            if place.run is not None and seconds > place.child.grace:
+                self._kill(place, "did not stop in time")
 
     def _kill(self, place: Place, fault: str) -> None:
         """Kill the child and all of its session. It is buried when its end is seen."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 START_SECONDS = 15.0  # imports and the first round may take so long on a busy machine
 SILENT_SECONDS = 8.0
-FRESH_SECONDS = 3.0
+FRESH_SECONDS = 5.0
 GAP_SECONDS = 2.0
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0)
 SETTLED_SECONDS = 60.0
