@@ -105,7 +105,7 @@ def claim(operation_id: int, owner: Owner) -> Operation | None:
             transition(
                 operation.replica,
                 "launch_begun",
-                reason=f"launching, asked for because: {operation.reason}",
+                reason="a worker has taken up its launch",
                 actor="job",
             )
         if first:

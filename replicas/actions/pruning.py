@@ -42,6 +42,14 @@ def prune(before: datetime, *, forget_replica: Callable[[str, str], None], keep:
     return Pruned(len(doomed), settled, events)
 
 
+def count(before: datetime, *, keep: int = KEPT_PER_SERVICE) -> Pruned:
+    """What `prune` would delete."""
+    doomed = {replica.pk for replica in _old_replicas(before, keep)}
+    operations = Operation.objects.filter(ended_at__lt=before).exclude(status__in=LIVE_OPERATIONS)
+    settled = sum(number not in doomed for number in operations.values_list("replica_id", flat=True))
+    return Pruned(len(doomed), settled, Event.objects.filter(at__lt=before).count())
+
+
 def _old_replicas(before: datetime, keep: int) -> list[Replica]:
     doomed: list[Replica] = []
     for service in Service.objects.all():

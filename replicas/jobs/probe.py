@@ -50,7 +50,7 @@ def run(shard: int) -> None:
             asyncio.run(Round(shard, holder, rows).work())
         finally:
             leases.release(lease_of(shard), holder)
-            rows.submit(connection.close).result()
+            rows.submit(lambda: connection.close()).result()  # the connection of that thread
             bell.ring(settings.ROLLCALL.run, bell.EVENTS)  # the controller offers the next job at once
 
 

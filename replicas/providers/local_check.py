@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from replicas.core.spec.ports import hardcoded_port
-from replicas.core.spec.task import Spec
 from replicas.providers.cgroups import Limits
 from replicas.providers.local_snapshot import mount_place
 
@@ -27,6 +25,8 @@ def complaints(spec: Mapping[str, Any]) -> list[str]:
     found = [*_task(spec), *_mounts(spec), *_resources(spec.get("resources") or {})]
     if not spec.get("run"):
         found.append("run: is missing, and it is what a replica is: add the command that serves")
+    from replicas.core.spec import Spec, hardcoded_port  # not needed to launch: spares each worker the parser
+
     port = hardcoded_port(Spec.from_json(spec))
     return [*found, port] if port else found
 
@@ -115,6 +115,10 @@ def chosen(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def fixed_port(spec: Mapping[str, Any]) -> int | None:
     """The port that a single replica's `run` names instead of reading $PORT, None where $PORT counts."""
+    if "PORT" in (spec.get("run") or ""):
+        return None
+    from replicas.core.spec import Spec, hardcoded_port  # rarely needed: see above
+
     service = {**(spec.get("service") or {}), "replicas": 2}
     service.pop("replica_policy", None)
     asked = Spec.from_json({**spec, "service": service})
