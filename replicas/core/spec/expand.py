@@ -9,15 +9,19 @@ from replicas.core.spec.scalars import Expanded
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
+_MOST_VARIABLES = 10_000
+
+
 class TooLong(ValueError):
-    """The expanded texts are larger than the limit."""
+    """The expanded texts are larger than the limit, or have more variables than anybody means."""
 
 
 def expand(value: Any, names: Mapping[str, str], limit: int = 1024 * 1024) -> Any:
     """The JSON value (or tree) with the variables of `names` put in, in keys too; other variables stay as they are.
 
-    Raises TooLong when the result has more than `limit` characters. Secrets are never put into a spec: whoever uses a
-    field that names one (a probe's header, a mount's source) calls this with `names` = the secrets, at that moment.
+    Raises TooLong (a ValueError) when the variables bring more than `limit` characters. Secrets are never put into a
+    spec: whoever uses a field that names one (a probe's header, a mount's source) calls this with the secrets as
+    `names`, at that moment.
     """
     return _Expansion(names, limit).value(value)
 
@@ -26,6 +30,7 @@ class _Expansion:
     def __init__(self, names: Mapping[str, str], limit: int):
         self._names = names
         self._left = limit
+        self._variables_left = _MOST_VARIABLES
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -37,12 +42,15 @@ class _Expansion:
         return value
 
     def _text(self, text: str) -> str:
-        if "$" not in text:
+        if "$" not in text or not self._names:
             return text
         result = _VARIABLE.sub(self._variable, text)
         return text if result == text else Expanded(result)
 
     def _variable(self, found: re.Match[str]) -> str:
+        self._variables_left -= 1
+        if self._variables_left < 0:
+            raise TooLong
         value = self._names.get(found[1] or found[2])
         if value is None:
             return found[0]

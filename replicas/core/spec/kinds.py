@@ -24,14 +24,15 @@ MOST_REPLICAS = 100_000
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ACCELERATOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+(\.[0-9]+)?)?")
-_PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_PORTS = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
+_LONGEST_JSON = 32 * 1024
 _AMOUNT = re.compile(r"([0-9]{1,4})%")
 
 
 class Section(BaseModel):
     """A mapping with fixed fields, immutable once read."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 def _bounded(convert: Callable[[object], float], low: float | None, high: float | None, above: float | None) -> Any:
@@ -120,12 +121,17 @@ def _headers(value: object) -> dict[str, str]:
 
 
 def _post_data(value: object) -> Any:
-    if not isinstance(value, str):
-        if not isinstance(value, dict | list):
-            raise refuse(f"must be JSON in quotes or a mapping, but is {describe(value)}")
-        return as_free(value)
+    data = _read_json(value) if isinstance(value, str) else value
+    if not isinstance(data, dict | list):
+        raise refuse(f"must be a JSON object or list, in quotes or written as YAML, but is {describe(value)}")
+    return as_free(data)
+
+
+def _read_json(text: str) -> Any:
+    if len(text) > _LONGEST_JSON:
+        raise refuse(f"must have at most {_LONGEST_JSON // 1024} KiB: a probe is to be small")
     try:
-        return as_free(json.loads(value, parse_constant=_no_constant))
+        return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise refuse(f"is not JSON ({clip(str(error))}): correct it, or write it as a YAML mapping") from None
 
@@ -291,17 +297,17 @@ Ports = Annotated[
 ]
 Cpus = Annotated[
     str,
-    PlainValidator(_size(r"[0-9]{1,9}(\.[0-9]{1,9})?\+?", "4, 0.5 or 4+")),
+    PlainValidator(_size(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?\+?", "4, 0.5 or 4+")),
     WithJsonSchema({"type": ["string", "number"]}),
 ]
 Memory = Annotated[
     str,
-    PlainValidator(_size(r"[0-9]{1,15}(\.[0-9]{1,9})?([KMGTP]i?B?|B)?\+?", "16, 16+ or 64GB")),
+    PlainValidator(_size(r"(0|[1-9][0-9]{0,14})(\.[0-9]{1,9})?([KMGTP]i?B?|B)?\+?", "16, 16+ or 64GB")),
     WithJsonSchema({"type": ["string", "number"]}),
 ]
 DiskSize = Annotated[
     str,
-    PlainValidator(_size(r"[0-9]{1,15}([KMGTP]i?B?|B)?", "256 or 256GB")),
+    PlainValidator(_size(r"(0|[1-9][0-9]{0,14})([KMGTP]i?B?|B)?", "256 or 256GB")),
     WithJsonSchema({"type": ["string", "integer"]}),
 ]
 Accelerators = Annotated[

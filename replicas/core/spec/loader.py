@@ -16,9 +16,10 @@ from replicas.core.spec.syntax import explain
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
-MAX_NODES = 10_000  # with aliases expanded
+MAX_NODES = 5_000  # with aliases expanded
 MAX_CHARS = 1024 * 1024  # with aliases expanded
 MAX_ALIASES = 100
+MAX_NOTED = 200
 
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -31,8 +32,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 @dataclass(slots=True)
 class Node:
-    """A part of the text. `line` and `column` count from 0; `start` and `end` are offsets in the text, of a scalar its whole
-    span, of a mapping or a list only its beginning.
+    """A part of the text. `line` and `column` count from 0; `start` and `end` are offsets in the text, of a scalar its
+    whole span, of a mapping or a list only its beginning.
 
     `nodes` and `chars` are its size with aliases expanded. `marked`: it is an alias, or has an anchor or a tag.
     """
@@ -289,7 +290,8 @@ class _Composer:
             raise _fault(part.line, part.column, "the aliases make the text too large: write less of them", path)
 
     def _note(self, place: Any, path: Path, message: str) -> None:
-        self.errors.append(SpecError(path_text(path), place.line + 1, place.column + 1, message))
+        if len(self.errors) < MAX_NOTED:
+            self.errors.append(SpecError(path_text(path), place.line + 1, place.column + 1, message))
 
 
 def _fault(line: int, column: int, message: str, path: Path = ()) -> SpecErrors:

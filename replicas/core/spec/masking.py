@@ -1,6 +1,5 @@
 """The values of secrets: read from the text or given at apply, and taken out of the text that is stored."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from replicas.core.spec.report import Report
 from replicas.core.spec.scalars import as_text, quote_reason
 
 MASK = "***"
+MOST_SECRETS = 200
 _TELLING = 16  # characters: a shorter value may stand elsewhere by chance
 
 
@@ -29,6 +29,9 @@ def read_secrets(
     """Take the values out of the tree, which keeps the names; faults go to the report, without any value."""
     found = Secrets()
     declared = _declared(document, report)
+    if len(declared) > MOST_SECRETS:
+        report.add(("secrets",), f"has {len(declared)} names: at most {MOST_SECRETS} can be kept")
+        declared = {}
     for name in [*declared, *(name for name in given if name not in declared)]:
         try:
             env_name(name)
@@ -43,13 +46,13 @@ def read_secrets(
 
 def masked_text(document: Document, secrets: Secrets) -> str:
     """The text with "***" (in quotes, as YAML needs them) for the value of each secret; all else byte for byte."""
-    text = document.text
-    for part in sorted(secrets.parts, key=lambda part: part.start, reverse=True):
+    text, done, pieces = document.text, 0, []
+    for part in sorted(secrets.parts, key=lambda part: part.start):
         span = text[part.start : part.end]
-        after = re.search(r"[\s]*\Z", span)
-        rest = span[after.start() :] if after and "\n" in span else ""
-        text = f'{text[: part.start]}"{MASK}"{rest}{text[part.end :]}'
-    return text
+        ending = span[len(span.rstrip()) :] if "\n" in span else ""
+        pieces += [text[done : part.start], f'"{MASK}"', ending]
+        done = part.end
+    return "".join([*pieces, text[done:]])
 
 
 def _declared(document: Document, report: Report) -> dict[str, Scalar | None]:

@@ -149,7 +149,10 @@ def _expand(tree: dict[str, Any], report: Report) -> None:
         try:
             tree[section] = expand(tree[section], tree["envs"], left)
         except TooLong:
-            report.add((section,), f"has more than {MAX_CHARS // 1024} KiB once its variables are filled in: use fewer")
+            report.add(
+                (section,),
+                f"is larger than {MAX_CHARS // 1024} KiB once its variables are filled in: use fewer of them",
+            )
 
 
 def _resolve_paths(tree: dict[str, Any], report: Report, base: str | None, secrets: Secrets) -> None:

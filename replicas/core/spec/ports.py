@@ -5,10 +5,9 @@ import re
 from replicas.core.spec.expand import expand
 from replicas.core.spec.task import HOST_PROVIDERS, Spec
 
-_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _READS_PORT = re.compile(r"\bPORT\b")
-_OTHER_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?!0\.0\.0\.0\b|\[::\])\S+")
-_OTHER_OPTION = re.compile(r"--?(?![\w-]*(?:port|listen|bind|addr|host))[A-Za-z][\w-]+[ =]+[\w.]+", re.IGNORECASE)
+_ABOUT_PORTS = ("port", "listen", "bind", "addr", "host")
+_ANY_ADDRESS = ("0.0.0.0", "[::]")  # noqa: S104 (what a program that listens says, not where we listen)
 
 
 def hardcoded_port(spec: Spec) -> str | None:
@@ -20,14 +19,24 @@ def hardcoded_port(spec: Spec) -> str | None:
     port, run = spec.port, spec.run
     if port is None or not run or spec.provider not in HOST_PROVIDERS or spec.most < 2:
         return None
-    text = _COMMENT.sub("", run)
-    if _READS_PORT.search(text):
+    lines = [line for line in run.splitlines() if not line.lstrip().startswith("#")]
+    if any(_READS_PORT.search(line) for line in lines):
         return None
-    text = str(expand(text, spec.envs))
-    text = _OTHER_OPTION.sub("", _OTHER_ADDRESS.sub("", text))
-    if not re.search(rf"(?<![\w.]){port}(?![\w.]*\w)", text):
+    words = str(expand("\n".join(lines), spec.envs)).split()
+    literal = re.compile(rf"(?<![\w.]){port}(?![\w.])")
+    named = (literal.search(word) and _is_own(word, before) for word, before in zip(words, ["", *words], strict=False))
+    if not any(named):
         return None
     return (
         f"run listens on port {port} whatever the replica, but {spec.most} replicas share this host and only one "
         f"of them can have that port: use $PORT in place of {port}, or set the number of replicas to 1"
     )
+
+
+def _is_own(word: str, before: str) -> bool:
+    """True if a word of a command line that holds the port says where to listen, as far as one can tell."""
+    address = word.partition("://")[2]
+    if address and not address.startswith(_ANY_ADDRESS):
+        return False
+    option = word.partition("=")[0] if word.startswith("-") else before if before.startswith("--") else ""
+    return not option.startswith("--") or any(name in option.lower() for name in _ABOUT_PORTS)

@@ -13,7 +13,7 @@ from replicas.core.spec.scalars import describe
 from replicas.core.spec.task import Spec
 
 MAX_ERRORS = 50
-MOST_KEPT = 200
+MOST_KEPT = 2 * MAX_ERRORS
 _NOT_IN_TEXT = frozenset({"<text>", "<fields>", "[key]"})
 _LONGEST_KEY = 40  # characters: longer keys are no typing errors
 _OTHER_WORDS = {
@@ -93,6 +93,8 @@ def report_validation(report: Report, error: ValidationError) -> None:
             report.add(path, f"must be a mapping of fields, but is {describe(item['input'])}")
         elif item["type"] in ("tuple_type", "list_type"):
             report.add(path, f"must be a list, but is {describe(item['input'])}")
+        elif item["type"] == "too_long":
+            report.add(path, f"has too many entries: at most {item['ctx']['max_length']} are taken")
         else:
             report.add(path, item["msg"])
 

@@ -23,7 +23,7 @@ from replicas.core.spec.kinds import (
 )
 from replicas.core.spec.scalars import as_flag, as_free, as_text, describe
 
-_TIME = r"^[0-9]+\s*([smhdw])?$"
+MOST_CHOICES = 100
 
 
 def _autostop(value: object) -> Any:
@@ -97,8 +97,12 @@ class Alternative(Section):
 class Resources(Alternative):
     """What a replica needs; `any_of` and `ordered` give choices that add to the fields beside them."""
 
-    any_of: tuple[Alternative, ...] | None = Field(default=None, description="Choices, the cheapest first.")
-    ordered: tuple[Alternative, ...] | None = Field(default=None, description="Choices, tried in this order.")
+    any_of: tuple[Alternative, ...] | None = Field(
+        default=None, max_length=MOST_CHOICES, description="Choices, the cheapest first."
+    )
+    ordered: tuple[Alternative, ...] | None = Field(
+        default=None, max_length=MOST_CHOICES, description="Choices, tried in this order."
+    )
 
     def choices(self) -> list[Alternative]:
         """The section itself, or each of its choices with the common fields filled in."""
