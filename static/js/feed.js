@@ -64,7 +64,7 @@ export class Feed extends EventTarget {
   #address() {
     const query = new URLSearchParams({ after: String(this.cursor) });
     if (this.service !== null) query.set("service", this.service);
-    return `/ws/feed?${query}`;
+    return `ws/feed?${query}`;
   }
 
   #receive(message) {

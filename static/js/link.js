@@ -6,6 +6,7 @@ const SIGNED_OUT_WAIT = 30000;
 const SILENCE = 12000; // the server says something every 5 s
 const HANDSHAKE = 10000;
 const LOOK_EVERY = 2000;
+const base = () => document.documentElement.dataset.base ?? "/"; // where the dashboard is mounted
 const SIGNED_OUT_CODES = new Set([4401, 4403]);
 const SIGNS = [
   [document, "visibilitychange"],
@@ -15,9 +16,9 @@ const SIGNS = [
 ];
 
 /**
- * `address()` gives path and query for the next attempt, `receive(message)` takes each message (parsed JSON), `changed()`
- * is told of a new `state`: "connecting", "live", "lost" (it tries again by itself), "signed-out" (it looks now and
- * then) or "closed". A connection counts as live from its message of the type "hello" on, or the first that says so.
+ * `address()` gives path (from where the dashboard is mounted) and query for the next attempt, `receive(message)` takes
+ * each message (parsed JSON), `changed(state)` is told of a new `state`: "connecting", "live" (from the first message
+ * on), "lost" (it tries again by itself), "signed-out" (it looks now and then) or "closed".
  */
 export class Link {
   #owner;
@@ -62,7 +63,7 @@ export class Link {
   #connect() {
     this.pause();
     if (this.state !== "lost" && this.state !== "signed-out") this.#become("connecting");
-    const address = new URL(this.#owner.address(), location.href);
+    const address = new URL(this.#owner.address(), new URL(base(), location.href));
     address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(address);
     this.#socket = socket;
@@ -99,7 +100,7 @@ export class Link {
   // A refused handshake tells a page nothing; plain HTTP does.
   async #askWhy() {
     try {
-      const answer = await fetch("/session", { cache: "no-store", redirect: "manual" });
+      const answer = await fetch(`${base()}session`, { cache: "no-store", redirect: "manual" });
       if (this.state === "closed" || this.state === "live") return;
       if (answer.status === 401 || answer.status === 403) this.#signedOut();
       else if (this.state === "signed-out") this.#become("lost");

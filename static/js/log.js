@@ -1,7 +1,7 @@
 // A log as it is written: only the lines in view are in the document, whatever the log's size.
 //
 //   const view = new LogView(element, {
-//     url: "/ws/log?replica=5&which=run",          // the websocket, without after= and tail=
+//     url: "ws/log?replica=5&which=run",           // the websocket, from where the dashboard is mounted
 //     download: "/logs/replica/5/run/download",    // link to the whole log; null for none
 //     pageUrl: "/logs/replica/5/run/page",         // older and newer lines
 //     searchUrl: "/logs/replica/5/run/search",
@@ -109,10 +109,8 @@ export class LogView {
   // --- what comes ---
 
   #address() {
-    const url = new URL(this.#options.url, location.href);
-    if (this.#started) url.searchParams.set("after", this.#lines.end);
-    else url.searchParams.set("tail", TAIL_LINES);
-    return url.pathname + url.search;
+    const place = this.#started ? `after=${this.#lines.end}` : `tail=${TAIL_LINES}`;
+    return `${this.#options.url}&${place}`;
   }
 
   #receive(message) {
