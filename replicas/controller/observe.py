@@ -96,7 +96,7 @@ def _services() -> Any:
     ready = Replica.objects.filter(version=OuterRef("version"), ready_at__gt=OuterRef("forgiven_at"))
     return (
         Service.objects.select_related("version")
-        .defer("version__text", "version__sealed")
+        .defer("version__text", "version__sealed", "version__spec")
         .annotate(proven=Exists(ready))
         .exclude(Q(desired=Desired.DOWN, status__in=SETTLED, purge=False))
     )
@@ -115,7 +115,7 @@ def _add_service(world: World, row: Any, compatible: frozenset[int]) -> None:
     version = row.version
     if version is None:
         return
-    policy = policies(version.pk)
+    policy = policies(version.uid)
     if policy.max_launches is not None:
         world.launch_limits[row.pk] = policy.max_launches
     if row.purge and row.desired == Desired.DOWN:
@@ -153,9 +153,9 @@ class Policies:
 
 
 @lru_cache(maxsize=1024)
-def policies(version_id: int) -> Policies:
+def policies(version_uid: str) -> Policies:
     """The policies of a version, which never changes."""
-    spec = ServiceVersion.objects.values_list("spec", flat=True).get(pk=version_id)
+    spec = ServiceVersion.objects.values_list("spec", flat=True).get(uid=version_uid)
     service = spec.get("service") or {}
     restart = service.get("restart") or {}
     known = {name: restart[name] for name in RestartPolicy.__dataclass_fields__ if restart.get(name) is not None}

@@ -28,7 +28,7 @@ FIELDS = (
     "launched_at",
     "url",
     "provider",
-    "version_id",
+    "version__uid",
     "probe_ok",
     "probe_detail",
 )
@@ -72,9 +72,9 @@ def newest_event() -> int:
 
 
 @lru_cache(maxsize=512)
-def policy_of(version_id: int) -> tuple[ProbePolicy, tuple[str, ...]]:
+def policy_of(version_uid: str) -> tuple[ProbePolicy, tuple[str, ...]]:
     """The probe policy of a version, which never changes, and its secret values (to mask them in excerpts)."""
-    version = ServiceVersion.objects.get(pk=version_id)
+    version = ServiceVersion.objects.get(uid=version_uid)
     try:
         secrets = tuple(value for value in unseal(version.sealed).values() if value)
     except Unsealable:
@@ -98,7 +98,7 @@ def load_targets(shard: int, known: dict[int, Target]) -> dict[int, Target]:
 
 def make_target(row: dict[str, Any]) -> Target:
     """A target, due now."""
-    policy, secrets = policy_of(row["version_id"])
+    policy, secrets = policy_of(row["version__uid"])
     return Target(
         id=row["id"],
         state=ReplicaState(row["state"]),
