@@ -69,7 +69,8 @@ def _arrivals(
             ended = thread.submit(running.run) if real else None
             yield from _faked(requests, fake)
             if ended is not None:
-                yield from iter(running.arrived.get, None)
+                for batch in iter(running.arrived.get, None):
+                    yield from batch
                 ended.result()
         finally:
             running.stop()
@@ -99,10 +100,12 @@ class _Place:
 
 
 class _Sweep:
-    """The probes of one sweep in one event loop. `arrived` gets each result, and None when there are no more."""
+    """The probes of one sweep in one event loop. `arrived` gets the results of each round of the loop together (to wake
+    the other thread for each of them would cost more than the probe), and None when there are no more."""
 
     def __init__(self, requests: Sequence[tuple[int, ProbeRequest]], concurrency: int) -> None:
-        self.arrived: SimpleQueue[tuple[int, ProbeResult] | None] = SimpleQueue()
+        self.arrived: SimpleQueue[list[tuple[int, ProbeResult]] | None] = SimpleQueue()
+        self._batch: list[tuple[int, ProbeResult]] = []
         self._requests = requests
         self._fresh = asyncio.Semaphore(concurrency)
         self._open = asyncio.Semaphore(_file_room())
@@ -141,6 +144,7 @@ class _Sweep:
                 await self._open.acquire()
                 await self._fresh.acquire()
                 group.create_task(self._probe_one(place, request))
+        await asyncio.sleep(0)  # the last batch is handed over in the round after its results
 
     async def _probe_one(self, place: int, request: ProbeRequest) -> None:
         fresh = _Place(self._fresh)
@@ -155,7 +159,13 @@ class _Sweep:
             slow.cancel()
             fresh.leave()
             self._open.release()
-        self.arrived.put((place, result))
+        if not self._batch:
+            asyncio.get_running_loop().call_soon(self._hand_over)
+        self._batch.append((place, result))
+
+    def _hand_over(self) -> None:
+        batch, self._batch = self._batch, []
+        self.arrived.put(batch)
 
 
 def _file_room() -> int:

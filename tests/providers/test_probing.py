@@ -58,7 +58,7 @@ def test_hanging_replicas_do_not_delay_the_others(servers: Servers, hanging: int
     took = time.monotonic() - began
     assert [result.ok for result in results] == [False] * hanging + [True] * 190
     slots_taken = 0.25 * (hanging // concurrency)  # a slow probe gives up its place after so long
-    assert max(arrived[100 + n] for n in range(hanging, len(ports))) < 1.0 + slots_taken
+    assert max(arrived[100 + n] for n in range(hanging, len(ports))) < 1.5 + slots_taken
     assert took < 3.0 + 1.0 + slots_taken
 
 
