@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-START_SECONDS = 15.0  # imports and the first round may take so long on a busy machine
+START_SECONDS = 20.0  # imports and the first round may take so long on a busy machine
 SILENT_SECONDS = 8.0
 FRESH_SECONDS = 5.0
 GAP_SECONDS = 2.0

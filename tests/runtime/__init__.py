@@ -1,0 +1,1 @@
+"""The control plane as processes: supervisor, children, set-up."""
