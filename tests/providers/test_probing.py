@@ -43,23 +43,30 @@ def test_the_same_key_twice_gives_two_results(servers: Servers):
     assert len(sweep([request, request])) == 2
 
 
-@pytest.mark.parametrize(("hanging", "concurrency"), [(10, 256), (150, 20)])
-def test_hanging_replicas_do_not_delay_the_others(servers: Servers, hanging: int, concurrency: int):
+@pytest.mark.parametrize(
+    ("hanging", "concurrency", "latest"),
+    [
+        (10, 256, 3.0),
+        (150, 20, 12.0),  # 30 s if each of the 20 places were held until its probe ends
+    ],
+)
+def test_hanging_replicas_do_not_delay_the_others(servers: Servers, hanging: int, concurrency: int, latest: float):
+    """On an idle machine the others are heard within 0.3 s and 2 s; the bounds leave room for a busy one."""
     stuck, drip = servers.hanging(), servers.dripping(b"HTTP/1.1 200 OK\r\n\r\n", b".")
     good = servers.answering(http("200 OK"))
     ports = [stuck, drip] * (hanging // 2) + [good] * 190
     arrived: dict[int, float] = {}
     began = time.monotonic()
     results = sweep(
-        requests_to(ports, 3.0),
+        requests_to(ports, 4.0),
         concurrency=concurrency,
         on_result=lambda result: arrived.setdefault(result.key, time.monotonic() - began),
     )
     took = time.monotonic() - began
     assert [result.ok for result in results] == [False] * hanging + [True] * 190
-    slots_taken = 0.25 * (hanging // concurrency)  # a slow probe gives up its place after so long
-    assert max(arrived[100 + n] for n in range(hanging, len(ports))) < 1.5 + slots_taken
-    assert took < 3.0 + 1.0 + slots_taken
+    assert {result.error for result in results[:hanging]} == {"timeout"}
+    assert max(arrived[100 + n] for n in range(hanging, len(ports))) < latest
+    assert took < latest + 4.0
 
 
 def test_what_is_done_with_a_result_does_not_eat_into_the_deadlines(servers: Servers):
@@ -165,7 +172,32 @@ def test_a_name_that_takes_for_ever_delays_nothing(servers: Servers, monkeypatch
     assert took < 2
 
 
+def test_a_name_is_looked_up_once_for_all(servers: Servers, monkeypatch: pytest.MonkeyPatch):
+    asked = []
+    real = socket.getaddrinfo
+
+    def counted(host, *args, **kwargs):
+        asked.append(host)
+        return real("127.0.0.1" if host == "replica.example" else host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", counted)
+    port = servers.answering(http("200 OK"))
+    results = sweep([ProbeRequest(n, f"http://replica.example:{port}", "/") for n in range(30)])
+    assert all(result.ok for result in results)
+    assert asked == ["replica.example"]
+    assert f"host: replica.example:{port}" in servers.seen[0].lower()
+
+
 # --- trouble of our own
+
+
+def test_a_fault_of_ours_in_one_probe_costs_only_its_result(servers: Servers, caplog: pytest.LogCaptureFixture):
+    url = f"http://127.0.0.1:{servers.answering(http('200 OK'))}"
+    asked = [ProbeRequest(1, url, "/", headers={"X": 1}), ProbeRequest(2, url, "/")]  # type: ignore[dict-item]
+    faulty, fine = sweep(asked)
+    assert (faulty.ok, faulty.error, faulty.conclusive) == (False, "local", False)
+    assert fine.ok
+    assert "Traceback" in caplog.text
 
 
 def run_prober(code: str, port: int, *, stop_for: float = 0.0) -> list[dict]:
