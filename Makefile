@@ -1,0 +1,58 @@
+# The ways into Rollcall. `make up` is all that is needed; `make help` lists the rest.
+#
+#   make up PORT=9000            another port          make up ARGS="--no-admin"   any option of `manage.py up`
+#   make test ARGS="-k feed"     some tests            ROLLCALL_HOME=/srv/x make up    another home
+
+SHELL := /bin/sh
+VENV := .venv
+PY := $(VENV)/bin/python
+HOST ?= 127.0.0.1
+PORT ?= 8000
+ARGS ?=
+# The stamps say that an installation has ended, and with which requirements: a directory alone may be half of one.
+RUN_STAMP := $(VENV)/.requirements
+DEV_STAMP := $(VENV)/.requirements-dev
+
+.PHONY: help install install-dev up demo down test lint bench clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+install: $(RUN_STAMP) ## make .venv with the pinned requirements
+
+install-dev: $(DEV_STAMP) ## the same, and what tests and linters need
+
+$(RUN_STAMP): requirements.txt scripts/install
+	@scripts/install $(VENV) requirements.txt
+	@touch $@
+
+$(DEV_STAMP): requirements-dev.txt $(RUN_STAMP)
+	@scripts/install $(VENV) requirements-dev.txt
+	@touch $@
+
+up: install ## install, prepare the home, and run everything until Ctrl-C
+	@$(PY) manage.py up --host $(HOST) --port $(PORT) $(ARGS)
+
+demo: install ## the same in a throw-away home with examples deployed; Ctrl-C takes everything away
+	@$(PY) scripts/demo --port $(PORT) $(ARGS)
+
+down: install ## take all services down, then stop the control plane
+	@$(PY) manage.py stop --services $(ARGS)
+
+test: install-dev ## the whole test suite
+	@$(PY) -m pytest -n 2 $(ARGS)
+
+lint: install-dev ## style, types, layers, forgotten migrations
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+	@$(PY) manage.py makemigrations --check --dry-run
+
+bench: install-dev ## the measurements, as ratios to plain programs in the same run
+	@$(PY) -m benchmarks.run $(ARGS)
+
+clean: ## remove .venv and everything that was built; homes stay
+	rm -rf $(VENV) staticfiles staticfiles.new staticfiles.old .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
