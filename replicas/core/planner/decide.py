@@ -1,8 +1,10 @@
 """The planner: what is wanted of a service and what is there, turned into the next actions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
+from replicas.core.backoff import CLOCK_STEP
 from replicas.core.planner.actions import Adopt, Plan, join
 from replicas.core.planner.fleet import Fleet, count_ready, going_order, sort_out
 from replicas.core.planner.launching import halt, launch
@@ -20,6 +22,7 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
     what replaced them must be among them. Replicas and their live operations come from one consistent read. Planning
     again after the actions were applied asks for nothing twice.
     """
+    service = _believe(service, now)
     fleet = sort_out(service, replicas)
     ending = see_off(service, fleet.leaving, now)
     if service.desired is Desired.DOWN:
@@ -38,6 +41,13 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
             _explain(service, fleet, allowance, halted),
         )
     )
+
+
+def _believe(service: ServiceView, now: datetime) -> ServiceView:
+    """Forgiveness from the future (the clock was set back) would forgive every failure to come: count them all instead."""
+    if service.forgiven_at is not None and service.forgiven_at > now + CLOCK_STEP:
+        return replace(service, forgiven_at=None)
+    return service
 
 
 def _choose(service: ServiceView, fleet: Fleet, allowance: Allowance) -> tuple[Plan, Sequence[ReplicaView]]:
