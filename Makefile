@@ -51,7 +51,7 @@ lint: install-dev ## style, types, layers, forgotten migrations
 	@$(PY) manage.py makemigrations --check --dry-run
 
 bench: install-dev ## the measurements, as ratios to plain programs in the same run
-	@$(PY) -m benchmarks.run $(ARGS)
+	@$(PY) -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 clean: ## remove .venv and everything that was built; homes stay
 	rm -rf $(VENV) staticfiles staticfiles.new staticfiles.old .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
