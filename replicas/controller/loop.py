@@ -26,6 +26,7 @@ from replicas.core.status import status
 from replicas.core.values import Lane, OperationKind, ReplicaState
 from replicas.jobs import beats, queue
 from replicas.jobs.probe import lease_of
+from replicas.jobs.probing import newest_event
 from replicas.providers import procs, registry
 from replicas.providers.base import Provider
 
@@ -36,6 +37,7 @@ BEAT_SECONDS = 2.0
 RENEW_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
 PROBE_OFFER_SECONDS = 1.0
+LONGEST_LOOK_SECONDS = 5.0
 SETTLE_SECONDS = 0.01  # changes come in bursts: one tick for all of them
 REST = 0.5  # of a tick's duration, between ticks: a large system must not keep a core busy
 ROUNDS = 3  # a plan may make another one possible at once
@@ -53,6 +55,9 @@ class Loop:
         self.watch = watch.Watch(self.selector)
         self.stopping = False
         self.wake_at: datetime | None = None
+        self.cursor = -1  # the newest event when the rows were last read
+        self.busy = True  # something is under way that may change without an event
+        self.probed = False  # there is something to probe
         self.next: dict[str, float] = {}
 
     def run(self) -> None:
@@ -105,7 +110,8 @@ class Loop:
                 self.beat()
                 if self.every("renew", RENEW_SECONDS):
                     self.renew(applier)
-                self.tick(applier)
+                if self.worth_a_look():
+                    self.tick(applier)
             except OperationalError:  # the database is away for a moment: nothing is lost by trying again
                 log.exception("the database did not answer; the next tick tries again")
                 self.sleep(RENEW_SECONDS)
@@ -115,6 +121,21 @@ class Loop:
         """Keep the lease. Raises Deposed when it went to another, or ran out and came back with a new number."""
         if leases.acquire(LEASE, self.holder, self.config.lease_seconds) != applier.fence:
             raise Deposed(f"the lease {LEASE} is no longer ours")
+
+    def worth_a_look(self) -> bool:
+        """False when no row can ask for anything: nothing is under way, no event is new and no moment has come.
+
+        Then the tick is spared, for LONGEST_LOOK_SECONDS at the most: a row may have been written past the actions.
+        """
+        newest = newest_event()
+        news = newest != self.cursor or self.busy or bool(self.watch.ended)
+        due = self.wake_at is not None and self.wake_at <= clock.now()
+        looked = self.every("look", LONGEST_LOOK_SECONDS)
+        if news or due or looked:
+            self.cursor = newest
+            return True
+        self.ask(self.probed)
+        return False
 
     def pause(self) -> float:
         """Seconds until time alone makes another tick necessary."""
@@ -152,7 +173,9 @@ class Loop:
             world = observe(clock.now())
         self.hand_over(world, applier)
         self.forget(world, applier)
-        self.ask(world)
+        self.probed = any(seen.state in PROBED for seen in world.seen)
+        self.busy = bool(world.operations) or self.watch.has_unwatched
+        self.ask(self.probed)
         return world
 
     def settle_ended(self, world: World) -> bool:
@@ -234,12 +257,12 @@ class Loop:
         for number in world.purged_services:
             services.forget(number, actor="controller")
 
-    def ask(self, world: World) -> None:
-        """Keep the lanes beating, the probes going and the history short."""
+    def ask(self, probed: bool) -> None:
+        """Keep the lanes beating, the probes going (where there is something to probe) and the history short."""
         if self.every("lanes", BEAT_SECONDS):
             for lane in Lane:
                 queue.offer_beat(lane)
-        if any(seen.state in PROBED for seen in world.seen):
+        if probed:
             self.offer_probes()
         if self.every("prune", PRUNE_SECONDS):
             queue.offer_pruning()

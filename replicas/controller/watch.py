@@ -35,7 +35,7 @@ class Watch:
         self.inspect_seconds = inspect_seconds
         self.watched: dict[Key, int] = {}
         self.ended: set[Key] = set()
-        self.asked: dict[int, float] = {}
+        self.asked: dict[int, float] = {}  # when each replica that cannot be watched was last asked about
 
     def follow(self, wanted: Mapping[Key, Identity]) -> None:
         """Watch exactly these; one that has ended already counts as ended now."""
@@ -74,6 +74,11 @@ class Watch:
         due = [s for s in unwatched if now - self.asked.get(s.id, 0.0) >= self.inspect_seconds]
         self.asked = {s.id: self.asked.get(s.id, 0.0) for s in unwatched} | {s.id: now for s in due}
         return due
+
+    @property
+    def has_unwatched(self) -> bool:
+        """True when some replica can only be asked about."""
+        return bool(self.asked)
 
     def close(self) -> None:
         """Let go of every descriptor."""

@@ -312,3 +312,15 @@ def test_an_update_of_the_service_section_adopts_and_another_replaces(stage: Sta
     stage.settle(service)
     assert list(Replica.objects.filter(state="READY").values_list("version_number", flat=True)) == [3, 3]
     assert live(service) == 2
+
+
+def test_nothing_is_read_again_while_nothing_can_have_changed(stage: Stage) -> None:
+    service = cast.service(target=0)
+    stage.settle(service)
+    stage.loop.cursor = -1
+    assert stage.loop.worth_a_look()
+    assert not stage.loop.worth_a_look()
+    services.scale(service.pk, 1, actor="ann")
+    assert stage.loop.worth_a_look()
+    stage.tick()
+    assert stage.loop.worth_a_look()  # its own events, and a launch is under way
