@@ -151,8 +151,8 @@ def _one(roots: list[Node]) -> Node:
     for root in roots:
         if not isinstance(root, Fields):
             what = "a list" if isinstance(root, Items) else f'the text "{clip(getattr(root, "text", ""))}"'
-            hint = "a spec is a mapping that begins like `name: web`"
-            raise _fault(root.line, root.column, f"the text is {what}: {hint}")
+            message = f"this is {what} and no spec: a spec is a mapping, which begins like `name: web`"
+            raise _fault(root.line, root.column, message)
     first = roots[0]
     if len(roots) == 1:
         return first
@@ -269,7 +269,7 @@ class _Composer:
         else:
             reason = quote_reason(key.text) if key.plain else None
             if reason:
-                self._note(key, path, f"the key must be a text, but {reason}")
+                self._note(key, (*path, key.text), f"the key must be a text, but {reason}")
             return key.text
         return None
 

@@ -205,6 +205,7 @@ def _check_sections(
         near = get_close_matches(provider, providers, n=1) if len(provider) < _LONGEST_NAME else []
         hint = f"did you mean {near[0]}?" if near else f"take one of {', '.join(sorted(providers))}"
         report.add(("provider",), f"{clip(provider)} is no provider here: {hint}")
+        tree["provider"] = "local"  # so that no rule of the unknown one is reported, too
 
 
 def _normalised(spec: Spec) -> Spec:

@@ -103,14 +103,14 @@ def _unknown_key(path: Path) -> str:
     """The message for a key that does not exist, with the nearest key that does."""
     key, known = str(path[-1]), _keys_at(path[:-1])
     where = path_text(path[:-1]) or "the top level"
-    other = _OTHER_WORDS.get(key.lower())
-    near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.6) if len(key) <= _LONGEST_KEY else []
-    hint = other if other in known else near[0] if near else None
-    if hint:
-        return f"is no key of {where}: did you mean {hint}?"
     elsewhere = [place for place in ("service", "resources") if place != where and key in _keys_at((place,))]
     if elsewhere:
         return f"is no key of {where}: it belongs below {elsewhere[0]}"
+    other = _OTHER_WORDS.get(key.lower())
+    near = difflib.get_close_matches(key.lower(), known, n=1) if len(key) <= _LONGEST_KEY else []
+    hint = other if other in known else near[0] if near else None
+    if hint:
+        return f"is no key of {where}: did you mean {hint}?"
     return f"is no key of {where}: remove it, or take one of {', '.join(sorted(known))}"
 
 

@@ -8,7 +8,6 @@ _HINTS = {
     ),
     "did not find expected key": "the indent fits no line above, or something follows a value that is complete",
     "did not find expected '-' indicator": "the indent fits no line above: a list goes on with `- ` at the same column",
-    "could not find expected ':'": "this line is no `key: value`: a `:` is missing, or the line before ends too early",
     "found unexpected end of stream": "a quote is opened and never closed",
     "did not find expected ',' or ']'": "a `[` is opened and not closed by `]`, or a `,` is missing",
     "did not find expected ',' or '}'": "a `{` is opened and not closed by `}`, or a `,` is missing",
@@ -27,6 +26,9 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> tuple[int, int, str]:
         if at == "\t":
             return line, column, "a tab stands in the indent: YAML takes only spaces"
         return line, column, f"no value can begin with {at or 'this character'}: quote it"
+    if problem == "could not find expected ':'" and error.context_mark:
+        mark = error.context_mark
+        return mark.line, mark.column, "this is no `key: value`: a `:` is missing, or the line before ends too early"
     hint = _HINTS.get(problem)
     if hint is None:
         return line, column, f"this is not YAML: {problem}"
