@@ -20,8 +20,10 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 install: $(RUN_STAMP) ## make .venv with the pinned requirements
+	@:
 
 install-dev: $(DEV_STAMP) ## the same, and what tests and linters need
+	@:
 
 $(RUN_STAMP): requirements.txt scripts/install
 	@scripts/install $(VENV) requirements.txt
