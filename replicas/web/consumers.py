@@ -21,9 +21,9 @@ class FeedSocket(Socket):
     """
 
     async def prepare(self) -> None:
-        """Read the cursor."""
+        """Read the cursor; without one, begin at the newest event. Raises BadRequest."""
         after = number(self.asked, "after")
-        self.cursor = after if after is not None else self.feed.hub.end
+        self.cursor = after if after is not None else await query(outbox.newest)
         self.service = self.asked.get("service")
         self.epoch = self.feed.hub.epoch
 

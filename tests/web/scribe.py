@@ -14,7 +14,7 @@ django.setup()
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model  # noqa: E402
 from django.contrib.auth.models import Permission  # noqa: E402
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
-from django.db import connection  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
 
 from replicas import clock  # noqa: E402
 from replicas.actions import transition  # noqa: E402
@@ -66,6 +66,15 @@ def emit(service_id: int, count: int = 1, each: int = 1, reason: str = "", trigg
     return list(Event.objects.filter(pk__gt=before).order_by("pk").values_list("pk", flat=True))
 
 
+def emit_quietly(service_id: int) -> int:
+    """An event of whose commit nobody is told, as when another host writes it; its id."""
+    row = Service.objects.get(pk=service_id)
+    with transaction.atomic():
+        Service.objects.filter(pk=row.pk).update(revision=row.revision + 1)
+        row.revision += 1
+        return transition.record(row, "noted", reason="", actor="test").pk
+
+
 def prune_events(up_to: int) -> None:
     """Delete the events up to an id."""
     Event.objects.filter(pk__lte=up_to).delete()
@@ -111,6 +120,11 @@ def replica(service_id: int, log: str = "", launch_log: str = "", state: str = "
     return {"replica": copy.pk, "operation": launch.pk}
 
 
+def forget(replica_id: int) -> None:
+    """The replica's rows are pruned."""
+    Replica.objects.filter(pk=replica_id).delete()
+
+
 def set_log(replica_id: int, log: str) -> None:
     """The replica was launched: its run log is known, and an event says so."""
     copy = Replica.objects.select_related("service").get(pk=replica_id)
@@ -147,9 +161,11 @@ DOORS = {
         end_session,
         service,
         emit,
+        emit_quietly,
         prune_events,
         newest,
         replica,
+        forget,
         set_log,
         end,
     )

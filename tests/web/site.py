@@ -1,34 +1,28 @@
-"""A real server for tests: uvicorn in a process of its own on a socket that the test holds, with a home of its own."""
+"""A real web process for tests: started as the supervisor would, on a socket that the test holds, in a home of its own."""
 
+import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from controlplane.children import table
+from tests.support.polling import eventually
+
 ROOT = Path(__file__).resolve().parents[2]
-T = TypeVar("T")
-
-
-def eventually(condition: Callable[[], T], seconds: float = 10.0, what: str = "") -> T:
-    """The first true value of `condition`, asked again and again. Fails after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what or condition}"
-        time.sleep(0.02)
 
 
 class Scribe:
@@ -46,10 +40,9 @@ class Scribe:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def order(**arguments: Any) -> Any:
-            assert self._process.stdin is not None and self._process.stdout is not None
-            self._process.stdin.write(json.dumps({"do": name} | arguments) + "\n")
-            self._process.stdin.flush()
-            answer = self._process.stdout.readline()
+            self._process.stdin.write(json.dumps({"do": name} | arguments) + "\n")  # type: ignore[union-attr]
+            self._process.stdin.flush()  # type: ignore[union-attr]
+            answer = self._process.stdout.readline()  # type: ignore[union-attr]
             assert answer, f"the scribe died of {name}({arguments})"
             return json.loads(answer)
 
@@ -57,53 +50,46 @@ class Scribe:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=20)
-        self._process.stdout.close()
+        self._process.communicate(timeout=20)
 
 
 class Site:
     """One home with its server. The listening socket stays open over a restart, so clients keep their address."""
 
-    def __init__(self, home: Path, **environment: str) -> None:
-        self.home = home
+    def __init__(self, settings: str = "tests.settings", **environment: str) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listener.getsockname()[1]
         self.origin = f"http://127.0.0.1:{self.port}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL_")}
-        self.environment = kept | {
-            "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-            "ROLLCALL_HOME": str(home),
-            "ROLLCALL_DEBUG": "1",
-            "PYTHONUNBUFFERED": "1",
-            **environment,
-        }
-        subprocess.run(
-            [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"],
-            cwd=ROOT,
-            env=self.environment,
-            check=True,
-            timeout=60,
-        )
+        self.environment = kept | {"DJANGO_SETTINGS_MODULE": settings, "ROLLCALL_HOME": str(self.home), **environment}
+        migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
+        subprocess.run(migrate, cwd=ROOT, env=self.environment, check=True, timeout=60)
         self.scribe = Scribe(self.environment)
         self.process: subprocess.Popen[bytes] | None = None
-        self.output = home / "web.out"
+        self.output = self.home / "web.out"
 
-    def start(self) -> None:
+    def start(self) -> "Site":
         """Start the server and wait until it answers."""
-        command = ["uvicorn", "controlplane.asgi:application", "--fd", str(self.listener.fileno()), "--no-access-log"]
-        command += ["--ws-ping-interval", "10", "--ws-ping-timeout", "10", "--timeout-graceful-shutdown", "5"]
+        command = list(table(ROOT)[0].arguments)
+        command[command.index("--fd") + 1] = str(self.listener.fileno())
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", *command],
+                command,
                 cwd=ROOT,
                 env=self.environment | {"ROLLCALL_PROCESS": "web"},
                 pass_fds=[self.listener.fileno()],
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        eventually(lambda: self.get("/healthz")[0] == 200, 30, "the server answers")
+        eventually(self._answers, 90, lambda: self.output.read_text())
+        return self
+
+    def _answers(self) -> bool:
+        try:
+            return self.get("/healthz")[0] == 200
+        except OSError:  # a busy machine: the connection waits in the listening socket for too long
+            return False
 
     def kill(self) -> None:
         """SIGKILL the server."""
@@ -112,13 +98,12 @@ class Site:
         self.process.wait()
         self.process = None
 
-    def stop(self) -> int:
-        """SIGTERM the server; its exit code."""
+    def stop(self) -> None:
+        """SIGTERM the server and wait for its end."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=20)
+        self.process.wait(timeout=20)
         self.process = None
-        return code
 
     def close(self) -> None:
         """End everything that was started."""
@@ -126,19 +111,15 @@ class Site:
             self.kill()
         self.scribe.close()
         self.listener.close()
+        shutil.rmtree(self.home, ignore_errors=True)
 
-    def cookie(self, session: str) -> str:
-        """The Cookie header of a session."""
-        import hashlib
-
-        digest = hashlib.sha256(os.fsencode(self.home)).hexdigest()
-        return f"rollcall_session_{digest[:6]}={session}"
+    def cookies(self, session: str) -> dict[str, str]:
+        """The cookie of a session."""
+        return {f"rollcall_session_{hashlib.sha256(os.fsencode(self.home)).hexdigest()[:6]}": session}
 
     def get(self, path: str, session: str | None = None) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of a GET; redirects are not followed."""
-        request = urllib.request.Request(self.origin + path)
-        if session is not None:
-            request.add_header("Cookie", self.cookie(session))
+        request = urllib.request.Request(self.origin + path, headers=self._headers(session))
         try:
             with _opener.open(request, timeout=20) as answer:
                 return answer.status, dict(answer.headers), answer.read()
@@ -146,16 +127,22 @@ class Site:
             with error:
                 return error.code, dict(error.headers), error.read()
 
+    def json(self, path: str, session: str) -> Any:
+        """The JSON that a GET gives."""
+        return json.loads(self.get(path, session)[2])
+
     @contextmanager
     def socket(
         self, path: str, session: str | None = None, origin: str | None = None, **options: Any
     ) -> Iterator[ClientConnection]:
         """An open websocket."""
-        headers = {} if session is None else {"Cookie": self.cookie(session)}
-        address = f"ws://127.0.0.1:{self.port}{path}"
         options = {"compression": None, "open_timeout": 20, "max_size": None} | options
-        with connect(address, origin=origin or self.origin, additional_headers=headers, **options) as opened:
-            yield opened
+        address = f"ws://127.0.0.1:{self.port}{path}"
+        with connect(address, origin=origin or self.origin, additional_headers=self._headers(session), **options) as ws:
+            yield ws
+
+    def _headers(self, session: str | None) -> dict[str, str]:
+        return {} if session is None else {"Cookie": "; ".join(f"{k}={v}" for k, v in self.cookies(session).items())}
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -166,10 +153,20 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _opener = urllib.request.build_opener(_NoRedirect)
 
 
-def receive(opened: ClientConnection, seconds: float = 10.0) -> dict[str, Any]:
+def receive(ws: ClientConnection, seconds: float = 10.0) -> dict[str, Any]:
     """The next message that is not a ping."""
     deadline = time.monotonic() + seconds
     while True:
-        message: dict[str, Any] = json.loads(opened.recv(timeout=max(0.0, deadline - time.monotonic())))
+        message: dict[str, Any] = json.loads(ws.recv(timeout=max(0.0, deadline - time.monotonic())))
         if message["type"] != "ping":
             return message
+
+
+def receive_events(ws: ClientConnection, last: int, seconds: float = 20.0) -> list[dict[str, Any]]:
+    """All events up to the one with the id `last`."""
+    found: list[dict[str, Any]] = []
+    while not found or found[-1]["id"] < last:
+        message = receive(ws, seconds)
+        assert message["type"] == "events", message
+        found += message["events"]
+    return found
