@@ -64,6 +64,7 @@ class Record:
     forced: bool = False
     killed: int = 0
     complete: bool = True
+    out_of_memory: bool = False
     lost_bytes: int = 0
     peak_kib: int = 0
     cpu_seconds: float = 0.0

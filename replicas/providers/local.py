@@ -261,6 +261,8 @@ def describe(record: Record) -> str:
     lost = f"; {record.lost_bytes} bytes of its output found no room on the disk" if record.lost_bytes else ""
     if record.forced:
         return f"killed: it did not end within its grace{lost}"
+    if record.out_of_memory:
+        return f"killed by the kernel: it needed more memory than resources.memory gives it{lost}"
     how = f"ended by signal {record.signal}" if record.signal else f"exited with code {record.code}"
     return f"{how}{' when asked to end' if record.stopped else ''}{lost}"
 

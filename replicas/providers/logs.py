@@ -79,8 +79,7 @@ def tail(log: Path, lines: int = 20, size: int = TAIL_BYTES) -> tuple[str, ...]:
     """The last lines, of at most `size` bytes together; what is no UTF-8 is replaced, a line redrawn with carriage
     returns is given as it was last seen."""
     data, _ = read(log, end(log) - size, size)
-    found = data.decode(errors="replace").splitlines(keepends=False) if b"\r" not in data else _redrawn(data)
-    return tuple(found[-lines:])
+    return tuple(_redrawn(data)[-lines:])
 
 
 def append_to(log: Path, sentence: str) -> None:
@@ -93,8 +92,8 @@ def append_to(log: Path, sentence: str) -> None:
 
 
 def _redrawn(data: bytes) -> list[str]:
-    text = data.decode(errors="replace").replace("\r\n", "\n")
-    return [line.rstrip("\r").rpartition("\r")[2] for line in text.rstrip("\n").split("\n")]
+    text = data.decode(errors="replace").replace("\r\n", "\n").rstrip("\n")
+    return [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")] if text else []
 
 
 def _begins(log: Path) -> list[int]:

@@ -92,13 +92,12 @@ class Log:
     def write(self, data: bytes) -> None:
         data = self._bounded(data)
         if self._unsaid and data:
-            lost, self._unsaid = self._unsaid, 0
-            if not self._append(b"\n[rollcall: %d bytes of output are lost: no room on the disk]\n" % lost):
-                self._unsaid = lost
+            note = b"\n[rollcall: %d bytes of output are lost: no room on the disk]\n" % self._unsaid
+            self._unsaid = 0 if self._append(note) == len(note) else self._unsaid
         if self._size >= self._segment_bytes:
             # Behind the end of a line: a line in two files would be two lines to every reader.
             cut = 0 if self._at_line_start else data.find(b"\n") + 1 or data.find(b"\r") + 1
-            if cut or self._at_line_start:
+            if (cut or self._at_line_start) and len(data) > cut:
                 self._append(data[:cut])
                 self._rotate()
                 data = data[cut:]

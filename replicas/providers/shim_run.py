@@ -178,6 +178,7 @@ def record(tree: Tree, lost: int, complete: bool) -> bytes:
     return (
         f'{{"code": {code if code >= 0 else 128 - code}, "signal": {max(0, -code)}, "stopped": {flag(tree.stopping)}, '
         f'"forced": {flag(tree.forced)}, "killed": {tree.killed}, "complete": {flag(complete)}, "lost_bytes": {lost}, '
+        f'"out_of_memory": {flag(tree.out_of_memory)}, '
         f'"peak_kib": {usage.ru_maxrss}, "cpu_seconds": {cpu:.3f}, "ended": {time.time():.3f}}}'
     ).encode()
 

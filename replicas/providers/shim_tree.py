@@ -23,6 +23,7 @@ class Tree:
         self.stopping = False  # told to end
         self.forced = False  # told to end, and something had to be killed
         self.killed = 0
+        self.out_of_memory = False  # the kernel killed something for being above its limit
         self._cgroups = cgroups
         self._deadline: float | None = None  # monotonic seconds: whoever is there then is killed
         self._give_up: float | None = None
@@ -84,8 +85,14 @@ class Tree:
         return max(0, int((self._deadline - time.monotonic()) * 1000) + 1)
 
     def clear(self) -> None:
-        """Remove the tree's cgroups."""
+        """Remove the tree's cgroups, and see in them whether memory ran out."""
         for folder in self._cgroups:
+            for name in (b"/memory.events", b"/memory.oom_control"):  # of version 2 and 1
+                try:
+                    words = read(folder + name).split()
+                    self.out_of_memory |= words[words.index(b"oom_kill") + 1] != b"0"
+                except (OSError, ValueError):
+                    pass  # another hierarchy, or a kernel that does not count
             try:
                 os.rmdir(folder)
             except OSError:

@@ -1,0 +1,112 @@
+"""Reading a log by offset while it grows and rotates."""
+
+import os
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicas.providers import logs
+from replicas.providers.shim_output import Log
+
+
+def test_no_log_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "run.log"
+    assert logs.read(path, 0, 100) == (b"", 0)
+    assert logs.read(path, 7, 100) == (b"", 7)
+    assert logs.end(path) == 0
+    assert logs.tail(path) == ()
+
+
+def test_reading_in_pieces_gives_every_byte_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    log = Log(os.fsencode(path), 100, 100, 1000)
+    written, read, offset = b"", b"", 0
+    for number in range(200):
+        line = b"line %d\n" % number
+        log.write(line)
+        written += line
+        if number % 3 == 0:
+            piece, offset = logs.read(path, offset, 17)
+            assert len(piece) <= 17
+            read += piece
+    while True:
+        piece, offset = logs.read(path, offset, 17)
+        if not piece:
+            break
+        read += piece
+    assert read == written
+    assert offset == len(written)
+
+
+def test_a_reader_whose_place_was_removed_goes_on_at_the_oldest_byte(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    log = Log(os.fsencode(path), 100, 2, 1000)
+    for number in range(100):
+        log.write(b"line %04d\n" % number)
+    data, after = logs.read(path, 0, 10)
+    assert data.startswith(b"line 00")
+    assert after > 500
+
+
+def test_an_offset_beyond_the_end_stays(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"abc")
+    assert logs.read(path, 10, 5) == (b"", 10)
+    assert logs.read(path, -5, 5) == (b"abc", 3)
+    assert logs.read(path, 0, 0) == (b"", 0)
+
+
+def test_a_log_that_is_renamed_while_it_is_read_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"first\n")
+    with logs.Segments(path) as before:
+        path.rename(f"{path}.{0:020d}")
+        path.write_bytes(b"second\n")
+        assert [(segment.begin, segment.size) for segment in before] == [(0, 6)]
+    assert logs.read(path, 0, 100) == (b"first\nsecond\n", 13)
+
+
+def test_the_rename_between_the_two_looks_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"first\n")
+    os.link(path, f"{path}.{0:020d}")  # as it looks to a reader that opened the file just before its renaming
+    with logs.Segments(path) as segments:
+        assert [(segment.begin, segment.size) for segment in segments] == [(0, 6)]
+
+
+def test_other_files_are_no_segments(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"x\n")
+    for name in ("run.log.old", "run.log.123", "run.log." + "9" * 21, "xrun.log." + "0" * 20):
+        (tmp_path / name).write_bytes(b"junk")
+    assert logs.read(path, 0, 100) == (b"x\n", 2)
+
+
+def test_tail_gives_the_last_lines_readably(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"one\ntwo\n 10 %\r 50 %\r100 %\n\xc7\x80 \xff\nlast without end")
+    assert logs.tail(path, 4) == ("two", "100 %", "ǀ \ufffd", "last without end")
+    assert logs.tail(path, 1) == ("last without end",)
+
+
+def test_tail_is_bounded_in_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"x" * 100_000 + b"\nend\n")
+    assert logs.tail(path, 20, 100)[-1] == "end"
+    assert sum(len(line) for line in logs.tail(path, 20, 100)) <= 100
+
+
+@given(st.binary(max_size=300))
+def test_tail_takes_any_bytes(content: bytes) -> None:
+    lines = logs._redrawn(content)
+    assert all("\n" not in line for line in lines)
+
+
+def test_a_sentence_is_appended_and_a_full_disk_costs_only_that(tmp_path: Path) -> None:
+    path = tmp_path / "order.log"
+    logs.append_to(path, "first")
+    logs.append_to(path, "second")
+    assert path.read_text() == "first\nsecond\n"
+    logs.append_to(tmp_path / "none" / "order.log", "nowhere")
+    logs.append_to(Path("/dev/full"), "nowhere")
