@@ -1,6 +1,7 @@
 """What is done to replicas: made, retired, judged, forgotten."""
 
 import uuid
+from datetime import datetime
 from typing import Any
 
 from replicas import clock
@@ -119,6 +120,23 @@ def note_probe(replica_id: int, *, actor: str, probe_detail: str, **facts: Any) 
             new=replica.state,
             probe_detail=probe_detail,
             **facts,
+        )
+
+
+def note_liveness(replica_id: int, *, failing_since: datetime | None, reason: str, actor: str) -> bool:
+    """Keep since when liveness probes fail in a row, or that they pass again."""
+    with writing():
+        replica = locked(Replica, replica_id)
+        if replica is None or ReplicaState(replica.state).ended:
+            return False
+        return change(
+            replica,
+            "liveness_failing" if failing_since else "liveness_passed",
+            reason=reason,
+            actor=actor,
+            old=replica.state,
+            new=replica.state,
+            liveness_failing_since=failing_since,
         )
 
 

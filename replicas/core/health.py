@@ -48,9 +48,9 @@ class ProbePolicy:
         return "GET" if self.body is None else "POST"
 
     @classmethod
-    def from_spec(cls, spec: Mapping[str, Any]) -> "ProbePolicy":
+    def from_spec(cls, spec: Mapping[str, Any], section: str = "readiness_probe") -> "ProbePolicy":
         """The policy in a resolved spec (its JSON form); what it does not say has SkyServe's default."""
-        probe = spec.get("service", {}).get("readiness_probe") or {}
+        probe = spec.get("service", {}).get(section) or {}
         given = {name: probe[key] for key, name in SPEC_FIELDS.items() if probe.get(key) is not None}
         if probe.get("post_data") is not None:
             given["body"] = json.dumps(probe["post_data"]).encode()
@@ -140,3 +140,17 @@ def next_probe_in(state: ReplicaState, launched_for: float, policy: ProbePolicy)
         longest = STARTING_GAP if launched_for < SLOW_START else SLOW_STARTING_GAP
         return min(policy.interval, longest, FIRST_GAP + GROWTH * max(launched_for, 0.0))
     return math.inf
+
+
+def judge_liveness(
+    failing_since: datetime | None, ok: bool, detail: str, policy: ProbePolicy, now: datetime
+) -> Verdict | None:
+    """What follows from a liveness probe of a replica that has been ready; None while it may go on.
+
+    Failing in a row for `failure_threshold` ends it even though it runs, as a failing liveness probe of Kubernetes
+    does. `failing_since` is the time of the first failure of the row, None if this is the first.
+    """
+    if ok or failing_since is None or (now - failing_since).total_seconds() < policy.failure_threshold:
+        return None
+    reason = f"the liveness probe failed for {policy.failure_threshold:g} s in a row"
+    return Verdict("liveness_exhausted", _sentence(reason, detail))

@@ -58,6 +58,13 @@ TABLE: tuple[Trigger, ...] = (
         S.FAILED_PROBING,
         "probes failed in a row for consecutive_failure_threshold_timeout",
     ),
+    Trigger(
+        "liveness_exhausted",
+        frozenset({S.READY, S.NOT_READY}),
+        S.SHUTTING_DOWN,
+        S.FAILED_PROBING,
+        "liveness probes failed in a row for as long as liveness_probe allows",
+    ),
     Trigger("exited", RUNNING, S.SHUTTING_DOWN, S.FAILED, "the user's run ended by itself"),
     Trigger("lost", RUNNING, S.SHUTTING_DOWN, S.FAILED, "its process is gone and left no exit code"),
     Trigger(

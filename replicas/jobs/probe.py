@@ -20,6 +20,7 @@ from django.db import connection
 from replicas import bell
 from replicas.actions import leases
 from replicas.jobs.probing import Target, load_targets, newest_event, record
+from replicas.providers.exchange import CHUNK
 from replicas.providers.naming import Names
 from replicas.providers.probe import ProbeResult, probe
 
@@ -67,7 +68,7 @@ class Round:
         self.news = asyncio.Event()
         self.cursor = -1
         self.names = Names()
-        self.buffer = memoryview(bytearray(65536))
+        self.buffer = memoryview(bytearray(CHUNK))
         self.began = time.monotonic()
 
     async def work(self) -> None:

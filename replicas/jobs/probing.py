@@ -1,6 +1,7 @@
 """Between rows and probes: which replicas are probed and how, and what a result does to them."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -12,7 +13,7 @@ from django.db.models import Max
 from replicas import clock
 from replicas.actions import replicas
 from replicas.actions.sealing import Unsealable, unseal
-from replicas.core.health import PROBED, Observed, ProbePolicy, judge, next_probe_in
+from replicas.core.health import PROBED, Observed, ProbePolicy, judge, judge_liveness, next_probe_in
 from replicas.core.values import ReplicaState
 from replicas.models import Event, Replica, ServiceVersion
 from replicas.providers import registry
@@ -22,7 +23,6 @@ QUIET_START_SECONDS = 3.0  # a replica that refuses connections for so long afte
 MASK = "***"
 FIELDS = (
     "id",
-    "uid",
     "state",
     "state_since",
     "launched_at",
@@ -31,24 +31,36 @@ FIELDS = (
     "version__uid",
     "probe_ok",
     "probe_detail",
+    "liveness_failing_since",
 )
+READINESS = "readiness_probe"
+LIVENESS = "liveness_probe"
+KINDS = (READINESS, LIVENESS)
+LIVENESS_STATES = (ReplicaState.READY, ReplicaState.NOT_READY)
 
 
 @dataclass(slots=True)
 class Target:
-    """A replica that is probed. `due` is on the monotonic clock."""
+    """One kind of probe of a replica. `due` is on the monotonic clock; `key` tells the kinds of a replica apart."""
 
     id: int
+    kind: str
     state: ReplicaState
     state_since: datetime
     launched_at: datetime | None
     provider: str
     probe_ok: bool | None
     probe_detail: str
+    failing_since: datetime | None
     policy: ProbePolicy
     request: ProbeRequest
     secrets: tuple[str, ...]
     due: float
+
+    @property
+    def key(self) -> int:
+        """The key of its requests and results."""
+        return key_of(self.id, self.kind)
 
     def launched_for(self) -> float:
         """Seconds since its process began."""
@@ -71,15 +83,23 @@ def newest_event() -> int:
     return newest or 0
 
 
+def key_of(replica_id: int, kind: str) -> int:
+    """The key of one kind of probe of a replica."""
+    return replica_id * len(KINDS) + KINDS.index(kind)
+
+
 @lru_cache(maxsize=512)
-def policy_of(version_uid: str) -> tuple[ProbePolicy, tuple[str, ...]]:
-    """The probe policy of a version, which never changes, and its secret values (to mask them in excerpts)."""
+def policies_of(version_uid: str) -> tuple[dict[str, ProbePolicy], tuple[str, ...]]:
+    """The probe policies of a version, which never changes, and its secret values (to mask them in excerpts)."""
     version = ServiceVersion.objects.get(uid=version_uid)
     try:
         secrets = tuple(value for value in unseal(version.sealed).values() if value)
     except Unsealable:
         secrets = ()
-    return ProbePolicy.from_spec(version.spec), secrets
+    policies = {READINESS: ProbePolicy.from_spec(version.spec)}
+    if (version.spec.get("service") or {}).get(LIVENESS):
+        policies[LIVENESS] = ProbePolicy.from_spec(version.spec, LIVENESS)
+    return policies, secrets
 
 
 def load_targets(shard: int, known: dict[int, Target]) -> dict[int, Target]:
@@ -87,38 +107,44 @@ def load_targets(shard: int, known: dict[int, Target]) -> dict[int, Target]:
     shards = settings.ROLLCALL.probe_shards
     found: dict[int, Target] = {}
     for row in Replica.objects.filter(state__in=PROBED).exclude(url="").values(*FIELDS):
-        if row["id"] % shards == shard:
-            target = found[row["id"]] = make_target(row)
-            before = known.get(target.id)
+        if row["id"] % shards != shard:
+            continue
+        for target in make_targets(row):
+            found[target.key] = target
+            before = known.get(target.key)
             if before is not None and before.policy == target.policy:
-                soonest = time.monotonic() + target.interval()
-                target.due = min(before.due, soonest)
+                target.due = min(before.due, time.monotonic() + target.interval())
     return found
 
 
-def make_target(row: dict[str, Any]) -> Target:
-    """A target, due now."""
-    policy, secrets = policy_of(row["version__uid"])
-    return Target(
-        id=row["id"],
-        state=ReplicaState(row["state"]),
-        state_since=row["state_since"],
-        launched_at=row["launched_at"],
-        provider=row["provider"],
-        probe_ok=row["probe_ok"],
-        probe_detail=row["probe_detail"],
-        policy=policy,
-        request=request_for(policy, row),
-        secrets=secrets,
-        due=time.monotonic(),
-    )
+def make_targets(row: dict[str, Any]) -> Iterator[Target]:
+    """What is to be probed of a replica, due now."""
+    policies, secrets = policies_of(row["version__uid"])
+    for kind, policy in policies.items():
+        if kind == LIVENESS and row["state"] not in LIVENESS_STATES:
+            continue
+        yield Target(
+            id=row["id"],
+            kind=kind,
+            state=ReplicaState(row["state"]),
+            state_since=row["state_since"],
+            launched_at=row["launched_at"],
+            provider=row["provider"],
+            probe_ok=row["probe_ok"],
+            probe_detail=row["probe_detail"],
+            failing_since=row["liveness_failing_since"],
+            policy=policy,
+            request=request_for(policy, key_of(row["id"], kind), row["url"]),
+            secrets=secrets,
+            due=time.monotonic(),
+        )
 
 
-def request_for(policy: ProbePolicy, row: dict[str, Any]) -> ProbeRequest:
+def request_for(policy: ProbePolicy, key: int, url: str) -> ProbeRequest:
     """The probe to make of a replica."""
     return ProbeRequest(
-        key=row["id"],
-        url=policy.base_url(row["url"]),
+        key=key,
+        url=policy.base_url(url),
         path=policy.path,
         method=policy.method,
         body=policy.body,
@@ -130,6 +156,9 @@ def request_for(policy: ProbePolicy, row: dict[str, Any]) -> ProbeRequest:
 
 def record(target: Target, result: ProbeResult) -> None:
     """Let the result have its effect; a row is written only when it tells something new."""
+    if target.kind == LIVENESS:
+        record_liveness(target, result)
+        return
     now = clock.now()
     facts: dict[str, Any] = {
         "probe_at": now,
@@ -138,16 +167,25 @@ def record(target: Target, result: ProbeResult) -> None:
         "probe_excerpt": masked(result.excerpt, target.secrets),
         "probe_seconds": round(result.seconds, 4),
     }
-    verdict = judge(
-        Observed(target.state, target.state_since, target.launched_at), result.ok, result.detail, target.policy, now
-    )
+    observed = Observed(target.state, target.state_since, target.launched_at)
+    verdict = judge(observed, result.ok, facts["probe_detail"], target.policy, now)
     if verdict is not None:
-        replicas.observe(
-            target.id, verdict.trigger, reason=masked(verdict.reason, target.secrets), actor="probe", **facts
-        )
+        replicas.observe(target.id, verdict.trigger, reason=verdict.reason, actor="probe", **facts)
     elif is_news(target, result):
         replicas.note_probe(target.id, actor="probe", **facts)
     target.probe_ok, target.probe_detail = result.ok, facts["probe_detail"]
+
+
+def record_liveness(target: Target, result: ProbeResult) -> None:
+    """Keep when liveness probes began to fail, and end the replica when they have failed for too long."""
+    now = clock.now()
+    detail = masked(result.detail, target.secrets)
+    verdict = judge_liveness(target.failing_since, result.ok, detail, target.policy, now)
+    if verdict is not None:
+        replicas.observe(target.id, verdict.trigger, reason=verdict.reason, actor="probe")
+    elif result.ok != (target.failing_since is None):
+        target.failing_since = None if result.ok else now
+        replicas.note_liveness(target.id, failing_since=target.failing_since, reason=detail, actor="probe")
 
 
 def is_news(target: Target, result: ProbeResult) -> bool:

@@ -74,6 +74,7 @@ def replica_row(replica: Replica) -> Row:
         "probe_detail": replica.probe_detail,
         "probe_excerpt": replica.probe_excerpt,
         "probe_seconds": replica.probe_seconds,
+        "liveness_failing_since": stamp(replica.liveness_failing_since),
         "created_at": stamp(replica.created_at),
         "provisioning_at": stamp(replica.provisioning_at),
         "launched_at": stamp(replica.launched_at),

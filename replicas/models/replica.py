@@ -42,6 +42,7 @@ class Replica(models.Model):
     probe_detail = models.TextField(blank=True, default="")
     probe_excerpt = models.TextField(blank=True, default="")
     probe_seconds = models.FloatField(null=True, blank=True)
+    liveness_failing_since = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
     provisioning_at = models.DateTimeField(null=True, blank=True)
     launched_at = models.DateTimeField(null=True, blank=True)
