@@ -7,13 +7,14 @@ from replicas import clock
 from replicas.core.values import ENDS, LIVE, LIVE_OPERATIONS
 from replicas.models import Event, Operation, Replica, Service
 from replicas.models.public import Row, operation_row, replica_row, service_row, stamp
-from replicas.web.outbox import newest
+from replicas.web.outbox import event_row, newest
 
 ENDED_SHOWN = 50
 EVENTS_SHOWN = 50
 OPERATIONS_SHOWN = 100
-# What the timeline leaves out unless asked for: the steps of operations, and probes that changed no state.
-QUIET = {"kinds": ["operation"], "triggers": ["probed"]}
+# What the timeline leaves out unless asked for: steps of operations, probes that changed no state, and versions (the
+# service's own event follows at once).
+QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"]}
 CELL = ("id", "revision", "service_id", "number", "version", "state")
 _CELL_COLUMNS = ("id", "revision", "service_id", "number", "version_number", "state")
 
@@ -110,23 +111,12 @@ def events_page(found: QuerySet[Event], before: int | None = None) -> Row:
     """`{events, more}`: the EVENTS_SHOWN newest of the events (with ids below `before`), newest first."""
     if before is not None:
         found = found.filter(id__lt=before)
-    page = list(found.order_by("-id").defer("data")[: EVENTS_SHOWN + 1])
+    page = list(found.order_by("-id")[: EVENTS_SHOWN + 1])
     return {"events": [timeline_row(e) for e in page[:EVENTS_SHOWN]], "more": len(page) > EVENTS_SHOWN}
 
 
 def timeline_row(event: Event) -> Row:
-    """An event as the timeline shows it: the feed's message without the row that it carries."""
-    return {
-        "id": event.pk,
-        "at": stamp(event.at),
-        "service": event.service_name,
-        "kind": event.kind,
-        "object_id": event.object_id,
-        "number": event.number,
-        "revision": event.revision,
-        "trigger": event.trigger,
-        "old": event.old,
-        "new": event.new,
-        "reason": event.reason,
-        "actor": event.actor,
-    }
+    """An event as the timeline shows it: the feed's message, of whose `data` only the version's number stays."""
+    row = event_row(event)
+    data = row.pop("data")
+    return row | {"version": data["number"] if event.kind == "version" else data.get("version")}

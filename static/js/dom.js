@@ -11,8 +11,15 @@ export function h(tag, props = {}, ...children) {
     else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...real(children));
   return node;
+}
+
+const real = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+
+/** Let `node` have these children and no others. */
+export function fill(node, ...children) {
+  node.replaceChildren(...real(children));
 }
 
 /** Point `node` to `address` if that is a page of ours or http(s); nothing else becomes a link. */

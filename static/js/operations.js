@@ -1,6 +1,6 @@
 // The page of all operations.
 
-import { bdi, h, keyed, pageData, setText, show } from "./dom.js";
+import { bdi, fill, h, keyed, pageData, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { liveOperation, OperationsState } from "./state.js";
@@ -45,7 +45,8 @@ function update(node, operation) {
   setText(node.querySelector(".attempt"), String(operation.attempts));
   setText(node.querySelector(".took"), took(operation));
   setAge(node.querySelector(".age time"), operation.ended_at ?? operation.created_at);
-  node.querySelector(".do")?.replaceChildren(...operationButtons(operation).filter(Boolean));
+  const cell = node.querySelector(".do");
+  if (cell) fill(cell, operationButtons(operation));
 }
 
 function took(operation) {

@@ -8,4 +8,5 @@ export const replica = (name, number) => `${service(name)}replicas/${number}/`;
 export const spec = (name, number) => `${service(name)}versions/${number}/spec`;
 export const terminate = (name, number) => `${replica(name, number)}terminate`;
 export const cancel = (id) => `${base()}operations/${id}/cancel`;
+export const replicaLog = (id, which) => `${base()}logs/replica/${id}/${which}`;
 export const retry = (id) => `${base()}operations/${id}/retry`;

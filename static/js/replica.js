@@ -2,7 +2,8 @@
 
 import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
-import { ended, ReplicaState } from "./state.js";
+import { ReplicaLogs } from "./replicalogs.js";
+import { ended, liveOperation, ReplicaState } from "./state.js";
 import { age, exactText, fineDuration, now, setAge, setNow } from "./time.js";
 import { drawOperations, TimelineView } from "./timeline.js";
 import { addressLink, sentence, setBadge, tone } from "./words.js";
@@ -18,6 +19,7 @@ const timeline = new TimelineView({
   button: at("older"),
   redraw: () => draw(),
 });
+const logs = new ReplicaLogs({ place: at("log"), tabs: document.querySelectorAll("[data-which]"), id: page.snapshot.replica.id });
 // The phases of a start, each from one time to the next.
 const PHASES = [
   ["queued", "created_at", "provisioning_at"],
@@ -100,7 +102,9 @@ function draw() {
   const { replica } = state;
   setBadge(at("state"), replica.state);
   const outcome = replica.outcome && replica.outcome !== replica.state ? `${replica.outcome}: ` : "";
-  setText(at("sentence"), replica.forgotten ? "This replica was forgotten." : outcome + sentence(replica.reason));
+  const waits = state.list().find((operation) => liveOperation(operation) && operation.waits_for)?.waits_for;
+  const waiting = waits ? ` It waits for: ${sentence(waits)}` : "";
+  setText(at("sentence"), replica.forgotten ? "This replica was forgotten." : outcome + sentence(replica.reason) + waiting);
   at("sentence").dataset.tone = tone(replica.outcome ?? replica.state) === "bad" ? "bad" : "off";
   drawFacts(replica);
   drawStart(replica);
@@ -109,6 +113,7 @@ function draw() {
   setText(at("last-lines"), replica.last_lines.join("\n"));
   drawOperations(at("operations"), state.list(), page.can);
   timeline.draw();
+  logs.draw(replica);
   const terminate = at("terminate");
   if (terminate) {
     show(terminate, !ended(replica) && !replica.forgotten);

@@ -4,9 +4,9 @@ import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { ServiceState } from "./state.js";
-import { age, setAge, setNow } from "./time.js";
+import { age, fineDuration, setAge, setNow } from "./time.js";
 import { drawOperations, setCount, TimelineView } from "./timeline.js";
-import { addressLink, badge, count, drawCells, inTrouble, sentence, setBadge } from "./words.js";
+import { addressLink, badge, count, drawCells, inTrouble, sentence, setBadge, wanted } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
@@ -20,6 +20,7 @@ const timeline = new TimelineView({
   button: at("older"),
   redraw: () => draw(),
 });
+const FLIGHT_MOST = 6;
 let specShown = page.snapshot.service.version;
 
 function row(replica) {
@@ -32,7 +33,7 @@ function row(replica) {
     h("td", { class: "version figure", data: { label: "version" } }),
     h("td", { class: "url", data: { label: "url" } }),
     h("td", { class: "restarts figure", data: { label: "restarts" } }),
-    h("td", { class: "probe", data: { label: "probe" } }, h("bdi", {}), h("span", { class: "since" }, age(replica.probe_at))),
+    h("td", { class: "probe", data: { label: "probe" } }, h("b"), " ", h("span", { class: "since" }, age(replica.probe_at))),
     page.can.operate ? h("td", { class: "do" }, terminateButton(replica)) : null,
   );
 }
@@ -60,9 +61,9 @@ function update(node, replica, before) {
   setText(why, outcome + sentence(replica.retire_reason && !replica.ended_at ? replica.retire_reason : replica.reason));
   why.title = why.textContent;
   setText(node.querySelector(".version"), `v${replica.version}`);
-  setText(node.querySelector(".restarts"), String(replica.restarts));
-  const probe = node.querySelector(".probe bdi");
-  setText(probe, replica.probe_detail);
+  setText(node.querySelector(".restarts"), replica.restarts ? String(replica.restarts) : "");
+  const probe = node.querySelector(".probe b");
+  setText(probe, probeText(replica));
   setAttribute(probe, "title", replica.probe_detail || null);
   setAttribute(probe, "data-tone", replica.probe_ok === null ? null : replica.probe_ok ? "ok" : "bad");
   setAge(node.querySelector(".probe time"), replica.probe_at);
@@ -74,11 +75,18 @@ function update(node, replica, before) {
   }
 }
 
+function probeText(replica) {
+  if (replica.probe_ok === null) return "";
+  if (!replica.probe_ok) return "failed";
+  return replica.probe_seconds === null ? "passed" : `passed, ${fineDuration(replica.probe_seconds * 1000)}`;
+}
+
 function drawHead(service) {
   setBadge(at("status"), service.status);
   setText(at("sentence"), state.forgotten ? "This service was forgotten after it was taken down." : sentence(service.reason));
   at("sentence").dataset.tone = inTrouble(service) ? "bad" : "off";
-  setText(at("ready"), `${service.ready} / ${service.target}`);
+  const ready = `${service.ready} / ${wanted(service)}`;
+  setText(at("ready"), ready);
   setText(at("version"), service.version === null ? "none" : `v${service.version}`);
   setAge(at("age"), service.created_at);
   show(at("endpoint-fact"), service.endpoint !== null);
@@ -88,7 +96,7 @@ function drawHead(service) {
   if (expected && !at("dialog-restart").open) expected.value = service.version ?? 0;
   const target = document.querySelector("#dialog-scale [name=target]");
   if (target && !at("dialog-scale").open) target.value = service.target;
-  setTitle(`${name} · ${service.ready} / ${service.target} ready`, inTrouble(service));
+  setTitle(`${name} · ${ready} ready`, inTrouble(service));
 }
 
 function drawSpec(service) {
@@ -122,7 +130,9 @@ function draw() {
   const operations = state.operations.values().sort((a, b) => a.id - b.id);
   show(at("flight"), operations.length > 0);
   setCount("flight-count", operations.length);
-  drawOperations(at("operations"), operations, page.can);
+  drawOperations(at("operations"), operations.slice(0, FLIGHT_MOST), page.can);
+  show(at("more-flight"), operations.length > FLIGHT_MOST);
+  setText(at("more-flight"), `and ${operations.length - FLIGHT_MOST} more`);
   timeline.draw();
   drawSpec(state.service);
 }

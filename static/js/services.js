@@ -5,7 +5,7 @@ import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { ServicesState } from "./state.js";
 import { age, setAge, setNow } from "./time.js";
-import { addressLink, badge, drawCells, inTrouble, sentence, setBadge } from "./words.js";
+import { addressLink, badge, drawCells, inTrouble, sentence, setBadge, wanted } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
@@ -25,10 +25,10 @@ function row({ service }) {
       h("div", { class: "reason" }, bdi("")),
     ),
     h("td", { class: "status" }, badge(service.status)),
-    h("td", { class: "ready" }, h("span", { class: "cells" }), h("span", { class: "figure" })),
-    h("td", { class: "version figure", data: { label: "version" } }),
+    h("td", { class: "ready" }, h("div", {}, h("span", { class: "cells" }), h("span", { class: "figure" }))),
+    h("td", { class: "version figure" }),
     h("td", { class: "endpoint" }),
-    h("td", { class: "age figure", data: { label: "age" } }, age(service.created_at)),
+    h("td", { class: "age figure" }, age(service.created_at)),
   );
 }
 
@@ -38,7 +38,7 @@ function update(node, { service, replicas }, before) {
   setText(reason, sentence(service.reason));
   setAttribute(reason, "title", service.reason);
   drawCells(node.querySelector(".cells"), service, replicas);
-  setText(node.querySelector(".ready .figure"), `${service.ready} / ${service.target}`);
+  setText(node.querySelector(".ready .figure"), `${service.ready} / ${wanted(service)}`);
   setText(node.querySelector(".version"), service.version === null ? "" : `v${service.version}`);
   setAge(node.querySelector("time"), service.created_at);
   if (!before || before.service.endpoint !== service.endpoint)
@@ -47,19 +47,19 @@ function update(node, { service, replicas }, before) {
 
 function draw() {
   const all = state.list();
-  const wanted = search.value.trim().toLowerCase();
-  const shown = wanted ? all.filter(({ service }) => matches(service, wanted)) : all;
+  const text = search.value.trim().toLowerCase();
+  const shown = text ? all.filter(({ service }) => matches(service, text)) : all;
   keyed(body, shown, ({ service }) => service.id, row, update);
   show(document.getElementById("empty"), all.length === 0);
   show(document.getElementById("listing"), all.length > 0);
   show(document.getElementById("nothing"), all.length > 0 && shown.length === 0);
-  setText(document.getElementById("count"), wanted ? `${shown.length} of ${all.length}` : String(all.length));
+  setText(document.getElementById("count"), text ? `${shown.length} of ${all.length}` : String(all.length));
   const trouble = all.filter(({ service }) => inTrouble(service)).length;
   setTitle(trouble ? `${trouble} in trouble · Services` : "Services", trouble > 0);
 }
 
-const matches = (service, wanted) =>
-  [service.name, service.status, service.reason].some((text) => text.toLowerCase().includes(wanted));
+const matches = (service, text) =>
+  [service.name, service.status, service.reason].some((part) => part.toLowerCase().includes(text));
 
 const { redraw } = live({ state, url: page.url, draw });
 

@@ -64,7 +64,8 @@ class Timeline {
 
   add({ data, ...event }) {
     if (!this.wants(event) || (this.events.length > 0 && event.id <= this.events[0].id)) return;
-    this.events = [event, ...this.events];
+    const version = event.kind === "version" ? data.number : (data.version ?? null);
+    this.events = [{ ...event, version }, ...this.events];
     if (this.events.length > this.limit) {
       this.events.length = this.limit;
       this.more = true;

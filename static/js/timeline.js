@@ -1,10 +1,11 @@
 // The timeline of events, newest first, with older pages on demand.
 
-import { bdi, h, keyed, setText, show } from "./dom.js";
+import { bdi, fill, h, keyed, setText, show } from "./dom.js";
 import * as paths from "./paths.js";
 import { age } from "./time.js";
 import { sentence, tone } from "./words.js";
 
+const APPLIES = new Set(["created", "updated", "revived", "restarted", "rolled_back"]);
 const PARTS = new Set(["controller", "job"]);
 
 /** Draws a state's timeline into `list`; `button` asks for the next page of `url`. */
@@ -36,21 +37,25 @@ function entry(event) {
   return h(
     "li",
     { data: { tone: event.kind === "replica" || event.kind === "operation" ? tone(event.new) : "off", event: event.id } },
-    h("div", { class: "what" }, subject(event), " ", h("span", {}, event.trigger.replaceAll("_", " ")), change(event), by),
+    h("div", { class: "what" }, subject(event), " ", h("span", {}, phrase(event)), change(event), by),
     event.reason ? h("div", { class: "why" }, bdi(sentence(event.reason))) : null,
     age(event.at),
   );
 }
 
+const phrase = (event) => event.trigger.replace(/^version_/, "").replaceAll("_", " ");
+
 function subject(event) {
-  if (event.number === null) return h("b", {}, event.kind === "version" ? "Version" : "Service");
+  if (event.kind === "version") return h("b", {}, `Version ${event.version}`);
+  if (event.number === null) return h("b", {}, "Service");
   const address = paths.replica(event.service, event.number);
   const operation = event.kind === "operation" ? h("span", { class: "muted" }, ` operation ${event.object_id}`) : null;
   return h("span", {}, h("a", { href: address }, `Replica ${event.number}`), operation);
 }
 
 function change(event) {
-  if (!event.new || event.new === event.old) return null;
+  if (event.kind === "service" && APPLIES.has(event.trigger)) return h("span", { class: "muted" }, `v${event.version}`);
+  if (!event.new || event.new === event.old || event.new === event.trigger.toUpperCase()) return null;
   return h("span", { class: "became", data: { tone: tone(event.new) } }, event.new);
 }
 
@@ -61,7 +66,7 @@ export function drawOperations(body, operations, can, { reason = true } = {}) {
     operations,
     (operation) => operation.id,
     () => h("li", { class: "operation" }),
-    (node, operation) => node.replaceChildren(...operationParts(operation, can, reason)),
+    (node, operation) => fill(node, operationParts(operation, can, reason)),
   );
 }
 

@@ -18,6 +18,9 @@ export const tone = (word) => toneOf.get(word) ?? "off";
 /** Whether somebody should look at a service with this status. */
 export const inTrouble = (service) => tone(service.status) === "bad" || service.status === "NOT_READY";
 
+/** How many replicas are wanted: none of a service that is taken down. */
+export const wanted = (service) => (service.desired === "UP" ? service.target : 0);
+
 /** A badge: the word with its colour. */
 export function badge(word) {
   const node = h("span", { class: "badge" });
@@ -54,13 +57,13 @@ export function bytes(number) {
  * many, a stretch for each state. `address(replica)` makes cells links.
  */
 export function drawCells(parent, service, replicas, address = null) {
-  const missing = service.desired === "UP" ? Math.max(0, service.target - replicas.length) : 0;
+  const missing = Math.max(0, wanted(service) - replicas.length);
   const many = replicas.length + missing > CELLS_MOST;
   parent.classList.toggle("many", many);
   const nodes = many ? stretches(replicas, missing) : cells(replicas, missing, address);
   parent.replaceChildren(...nodes);
   const states = tally(replicas).map(([state, number]) => `${number} ${state}`);
-  const summary = [`${service.ready} of ${service.target} ready`, ...states].join(", ");
+  const summary = [`${service.ready} of ${wanted(service)} ready`, ...states].join(", ");
   if (!address || many) {
     setAttribute(parent, "role", "img");
     setAttribute(parent, "aria-label", summary);
