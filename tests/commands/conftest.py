@@ -1,10 +1,7 @@
 """A home of its own for each test, and commands run as the shell would run them, but in this process."""
 
-import dataclasses
 import io
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +10,6 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, load_command_class
 
-from controlplane import home as homes
 from replicas import clock
 from replicas.config import Config
 from replicas.management import following
@@ -41,13 +37,10 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def config(settings: Any, db: None) -> Iterator[Config]:
-    """The settings of a home of this test's own, with a path that is short enough for sockets."""
-    place = Path(tempfile.mkdtemp(prefix="rollcall-test-", dir="/tmp"))
-    settings.ROLLCALL = dataclasses.replace(settings.ROLLCALL, home=place)
-    homes.prepare(settings.ROLLCALL)
-    yield settings.ROLLCALL
-    shutil.rmtree(place)
+def config(settings: Any, home: Path, db: None) -> Config:
+    """The settings of the test's own home."""
+    found: Config = settings.ROLLCALL
+    return found
 
 
 @pytest.fixture
@@ -57,6 +50,7 @@ def run(config: Config) -> Run:
     def runs(name: str, *args: object) -> Result:
         out, err = io.StringIO(), io.StringIO()
         command = load_command_class("replicas", name)
+        command._called_from_command_line = True
         code = 0
         try:
             options = vars(command.create_parser("manage.py", name).parse_args([str(each) for each in args]))
@@ -72,7 +66,7 @@ def run(config: Config) -> Run:
 
 
 @pytest.fixture
-def control_plane(config: Config) -> Lease:
+def controller(config: Config) -> Lease:
     """The lease of a controller that is at work."""
     until = clock.now() + timedelta(minutes=5)
     return Lease.objects.create(name=following.CONTROLLER, holder="test", fence=1, expires_at=until)

@@ -23,7 +23,7 @@ def versions_on_disk(config: Config) -> list[str]:
     return sorted(path.name for path in (config.home / "versions").iterdir())
 
 
-def test_creates_a_service(run: Run, yaml: Path, control_plane: Lease) -> None:
+def test_creates_a_service(run: Run, yaml: Path, controller: Lease) -> None:
     result = run("apply", yaml, "--message", "first")
     assert (result.code, result.err) == (0, "")
     assert result.out == (
@@ -47,7 +47,7 @@ def test_warns_when_nobody_carries_it_out(run: Run, yaml: Path) -> None:
     assert "`manage.py up`" in result.err
 
 
-def test_the_same_again_changes_nothing(run: Run, yaml: Path, control_plane: Lease) -> None:
+def test_the_same_again_changes_nothing(run: Run, yaml: Path, controller: Lease) -> None:
     run("apply", yaml)
     events = Event.objects.count()
     result = run("apply", yaml)
@@ -55,9 +55,7 @@ def test_the_same_again_changes_nothing(run: Run, yaml: Path, control_plane: Lea
     assert Event.objects.count() == events
 
 
-def test_an_update_says_what_changes_and_what_becomes_of_the_replicas(
-    run: Run, yaml: Path, control_plane: Lease
-) -> None:
+def test_an_update_says_what_changes_and_what_becomes_of_the_replicas(run: Run, yaml: Path, controller: Lease) -> None:
     run("apply", yaml)
     yaml.write_text(TRIVIAL.replace("replicas: 2", "replicas: 3"))
     in_place = run("apply", yaml).out
@@ -72,7 +70,7 @@ def test_an_update_says_what_changes_and_what_becomes_of_the_replicas(
 
 
 def test_a_service_section_alone_keeps_the_process_digest_also_after_restarts(
-    run: Run, yaml: Path, control_plane: Lease
+    run: Run, yaml: Path, controller: Lease
 ) -> None:
     run("apply", yaml)
     run("restart", "web")
@@ -96,7 +94,7 @@ def test_dry_run_writes_nothing(run: Run, yaml: Path, config: Config) -> None:
     assert versions_on_disk(config) == []
 
 
-def test_a_number_scaled_by_hand_goes_back_and_is_announced(run: Run, yaml: Path, control_plane: Lease) -> None:
+def test_a_number_scaled_by_hand_goes_back_and_is_announced(run: Run, yaml: Path, controller: Lease) -> None:
     run("apply", yaml)
     run("scale", "web", 5)
     result = run("apply", yaml)
@@ -104,7 +102,7 @@ def test_a_number_scaled_by_hand_goes_back_and_is_announced(run: Run, yaml: Path
     assert service().target == 2
 
 
-def test_a_service_that_is_down_comes_up_again(run: Run, yaml: Path, control_plane: Lease) -> None:
+def test_a_service_that_is_down_comes_up_again(run: Run, yaml: Path, controller: Lease) -> None:
     run("apply", yaml)
     run("down", "web")
     result = run("apply", yaml)
@@ -114,7 +112,7 @@ def test_a_service_that_is_down_comes_up_again(run: Run, yaml: Path, control_pla
 
 
 def test_name_env_and_secrets_are_given_beside_the_file(
-    run: Run, yaml: Path, monkeypatch: pytest.MonkeyPatch, control_plane: Lease
+    run: Run, yaml: Path, monkeypatch: pytest.MonkeyPatch, controller: Lease
 ) -> None:
     monkeypatch.setenv("TOKEN", "from the shell")
     yaml.write_text(f"envs:\n  MODEL:\n  SIZE: small\nsecrets:\n  TOKEN:\n  OTHER: in-the-file-1234\n{TRIVIAL}")
@@ -129,7 +127,7 @@ def test_name_env_and_secrets_are_given_beside_the_file(
     assert "from the shell" not in result.out + result.err
 
 
-def test_given_values_are_kept_where_a_later_text_has_none(run: Run, yaml: Path, control_plane: Lease) -> None:
+def test_given_values_are_kept_where_a_later_text_has_none(run: Run, yaml: Path, controller: Lease) -> None:
     yaml.write_text(f"envs:\n  MODEL:\n  SIZE: small\nsecrets:\n  TOKEN:\n{TRIVIAL}")
     run("apply", yaml, "--env", "MODEL=m1", "--env", "SIZE=big", "--secret", "TOKEN=t1")
     assert run("apply", yaml, "--env", "SIZE=big").out.startswith("web is unchanged")
@@ -141,7 +139,7 @@ def test_given_values_are_kept_where_a_later_text_has_none(run: Run, yaml: Path,
     assert unseal(version.sealed) == {"TOKEN": "t1"}
 
 
-def test_another_secret_makes_another_version_with_other_processes(run: Run, yaml: Path, control_plane: Lease) -> None:
+def test_another_secret_makes_another_version_with_other_processes(run: Run, yaml: Path, controller: Lease) -> None:
     yaml.write_text(f"secrets:\n  TOKEN:\n{TRIVIAL}")
     run("apply", yaml, "--secret", "TOKEN=one")
     assert run("apply", yaml, "--secret", "TOKEN=one").out.startswith("web is unchanged")
@@ -153,7 +151,7 @@ def test_another_secret_makes_another_version_with_other_processes(run: Run, yam
     assert unseal(second.sealed) == {"TOKEN": "two"}
 
 
-def test_a_changed_workdir_makes_another_version(run: Run, yaml: Path, config: Config, control_plane: Lease) -> None:
+def test_a_changed_workdir_makes_another_version(run: Run, yaml: Path, config: Config, controller: Lease) -> None:
     app = yaml.parent / "app"
     app.mkdir()
     (app / "main.py").write_text("print(1)\n")
@@ -189,7 +187,7 @@ def test_what_the_provider_cannot_carry_stands_at_its_line(run: Run, yaml: Path)
     assert f'{yaml}: line 4, column 10: file_mounts["/data"]: ' in result.err
 
 
-def test_a_port_in_run_is_refused_for_several_replicas(run: Run, yaml: Path, control_plane: Lease) -> None:
+def test_a_port_in_run_is_refused_for_several_replicas(run: Run, yaml: Path, controller: Lease) -> None:
     yaml.write_text(f"resources:\n  ports: 8080\n{TRIVIAL}".replace('"$PORT"', "8080"))
     result = run("apply", yaml)
     assert (result.code, Service.objects.count()) == (1, 0)
@@ -222,7 +220,7 @@ def test_a_file_that_is_not_there(run: Run, folder: Path) -> None:
     assert run("apply", folder).code == 1
 
 
-def test_standard_input(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, control_plane: Lease) -> None:
+def test_standard_input(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, controller: Lease) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TRIVIAL.encode())))
     assert run("apply", "-").out.startswith("web is new")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"name: [")))
@@ -240,7 +238,7 @@ def test_a_wrong_command_line(run: Run, yaml: Path, arguments: tuple[str, ...]) 
 
 
 def test_somebody_else_was_faster(
-    run: Run, yaml: Path, config: Config, monkeypatch: pytest.MonkeyPatch, control_plane: Lease
+    run: Run, yaml: Path, config: Config, monkeypatch: pytest.MonkeyPatch, controller: Lease
 ) -> None:
     (yaml.parent / "app").mkdir()
     yaml.write_text(f"workdir: app\n{TRIVIAL}")

@@ -174,10 +174,10 @@ def _start_of_tail(log: Path, lines: int) -> int:
     while at > 0:
         begin = max(0, at - BACK)
         piece, after = logs.read(log, begin, at - begin)
+        if after > at:  # what is older was removed, and reading began later than asked for
+            piece, after = piece[: max(0, len(piece) - (after - at))], at
         if not piece:
-            return at  # the older part was removed
-        if after > at:  # the part in front of it was removed meanwhile, and reading began later
-            piece, after = piece[: len(piece) - (after - at)], at
+            return at
         begin = after - len(piece)
         position = len(piece)
         if at == end and piece.endswith(b"\n"):
