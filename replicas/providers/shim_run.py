@@ -65,20 +65,23 @@ class Shim:
         self._take_signals()
         write(self._control + b"/exit.new", b" " * RECORD_BYTES)  # a disk that fills up must not cost us the record
         go, ready = os.pipe2(os.O_CLOEXEC)
+        became, becoming = os.pipe2(os.O_CLOEXEC)
         self._output, pipe = os.pipe2(os.O_CLOEXEC)
         me = os.getpid()
         pid = os.fork()
         if pid == 0:
             become_command(self._order, me, go, pipe)
         os.close(pipe)
+        os.close(becoming)
         os.set_blocking(self._output, False)
         self._tree = Tree(pid, self._order.all(b"cgroup"))
         line = b"%d %d %d %d\n" % (me, stat(me)[2], pid, stat(pid)[2])
         write(self._control + b"/shim.new", line)
         os.rename(self._control + b"/shim.new", self._control + b"/shim")
         os.write(ready, b"1")
-        os.close(ready)
-        os.close(go)
+        os.read(became, 1)  # its end: the command has taken our child's place, with its own environment
+        for descriptor in (became, go, ready):
+            os.close(descriptor)
         os.write(1, line)
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         os.dup2(nothing, 0)
