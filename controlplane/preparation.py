@@ -21,8 +21,15 @@ def migrate() -> int:
         raise CommandError(
             f"The database does not answer: {str(error).strip()}. Check DATABASE_URL and that its server runs."
         ) from None
-    if pending:
+    if not pending:
+        return 0
+    try:
         call_command("migrate", interactive=False, verbosity=0)
+    except DatabaseError as error:
+        raise CommandError(
+            f"The database could not be brought up to date: {str(error).strip()}. Put the back-up in its place, "
+            "or use the version of Rollcall that it belongs to; `manage.py showmigrations` shows how far it came."
+        ) from error
     return len(pending)
 
 

@@ -22,6 +22,7 @@ from replicas.models import Replica, Service
 
 POLL_SECONDS = 0.05
 READY_SECONDS = 90.0
+LINES = 10
 
 
 class Command(BaseCommand):
@@ -42,10 +43,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, timeout: float, services: bool, **options: Any) -> None:
         """Exit code 0: it has stopped, or none was running. 1: it did not stop in time, or a service did not go."""
         occupant = occupancy.occupant(settings.ROLLCALL.run)
+        if not (services and anything_up()):
+            self._stop(occupant, timeout)
+            return
+        occupant = occupant or self._start()
         try:
-            if services and anything_up():
-                occupant = occupant or self._start()
-                call_command("down", all=True, wait=True)
+            call_command("down", all=True, wait=True)
         finally:
             self._stop(occupant, timeout)
 
@@ -54,23 +57,21 @@ class Command(BaseCommand):
         config = settings.ROLLCALL
         self.stdout.write("No control plane runs on this home: one is started to take the services down.")
         self.stdout.flush()
-        process = subprocess.Popen(
-            [sys.executable, str(settings.BASE_DIR / "manage.py"), "up", "--host=127.0.0.1", "--port=0", "--no-admin"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "up", "--host=127.0.0.1", "--port=0"]
+        said = config.logs / "stop-services.log"
+        with open(said, "wb") as out:
+            process = subprocess.Popen(
+                [*command, "--no-admin"], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
             occupant = occupancy.occupant(config.run)
-            if occupant is not None and is_ready(occupant):
+            if occupant is not None and occupant.pid == process.pid and is_ready(occupant):
                 return occupant
             time.sleep(POLL_SECONDS)
         process.terminate()
-        raise CommandError(
-            f"It did not start within {READY_SECONDS:g} s; {config.logs / 'control-plane.log'} says why."
-        )
+        last = "\n".join(said.read_text(errors="replace").splitlines()[-LINES:])
+        raise CommandError(f"It was not ready within {READY_SECONDS:g} s. The last lines of {said}:\n{last}")
 
     def _stop(self, occupant: Occupant | None, timeout: float) -> None:
         """Stop it, and wait until it is gone."""
