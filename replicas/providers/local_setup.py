@@ -53,6 +53,7 @@ class Setups:
         """
         if not order.spec.get("setup"):
             return None
+        self._snapshots.tree(order)  # before the lock below, under which it is made
         site = self._site(order, place)
         if not site.per_version:
             return self._advance(order, site, checkpoint)
