@@ -1,4 +1,4 @@
-"""A real web process for tests: started as the supervisor would, on a socket that the test holds, in a home of its own."""
+"""A real web process for tests: started as the supervisor does, on a socket that the test holds, in its own home."""
 
 import hashlib
 import json

@@ -1,0 +1,142 @@
+"""Who sees and does what: every address of the dashboard as anonymous, stranger, viewer, operator, deployer, root."""
+
+import pytest
+from django.http import HttpResponse
+from django.urls import URLPattern, reverse
+
+from replicas.core.values import Desired
+from replicas.models import Operation, Replica
+from replicas.web import urls
+from tests import cast
+from tests.web.people import browser, deployed, person, text
+
+pytestmark = pytest.mark.django_db
+
+OPERATES = {"scale", "restart", "down", "terminate", "cancel", "retry"}
+DEPLOYS = {"new", "edit", "check"}
+OF_LOGS = {each.name for each in urls.log_urls}
+ROLES = ["stranger", "viewer", "operator", "deployer", "root"]
+POSTED = {"target": "3", "expected": "1", "text": text()}
+
+
+def every() -> list[URLPattern]:
+    """All addresses that are ours (logs have tests of their own)."""
+    found = [each for each in urls.urlpatterns if isinstance(each, URLPattern)]
+    return [each for each in found if each.name not in OF_LOGS]
+
+
+def address(pattern: URLPattern) -> str:
+    """The address of the pattern for the one service, replica and operation that there is."""
+    replica = Replica.objects.get()
+    known = {"name": "web", "number": replica.number, "operation_id": Operation.objects.get().pk}
+    wanted = {name: known[name] for name in pattern.pattern.converters}
+    return reverse(pattern.name, kwargs=wanted)
+
+
+@pytest.fixture(autouse=True)
+def one_of_each() -> None:
+    """A service with one replica in launch."""
+    cast.pending(deployed())
+
+
+def ask(role: str | None, pattern: URLPattern, json: bool = False) -> HttpResponse:
+    """The address as that person: posted where it acts, else fetched."""
+    client = browser(role)
+    headers = {"Accept": "application/json"} if json else {}
+    posts = pattern in urls.posts or pattern.name in {"check", "logout"}
+    return (client.post if posts else client.get)(address(pattern), POSTED if posts else None, headers=headers)
+
+
+def allowed(role: str, name: str) -> bool:
+    """The rule: seeing needs view, acting needs operate or deploy on top; one's own account needs nothing."""
+    if name in {"login", "logout", "password_change"}:
+        return True
+    powers = {"stranger": "", "viewer": "v", "operator": "vo", "deployer": "vd", "root": "vod"}[role]
+    needed = "v" + ("o" if name in OPERATES else "d" if name in DEPLOYS else "")
+    return all(power in powers for power in needed)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("pattern", every(), ids=lambda each: each.name)
+def test_each_role_reaches_what_it_may_and_nothing_else(role: str, pattern: URLPattern) -> None:
+    answer = ask(role, pattern)
+    if allowed(role, pattern.name):
+        assert answer.status_code in {200, 302}, answer.content[:300]
+    else:
+        assert answer.status_code == 403
+        assert "Your account may not" in answer.content.decode()
+
+
+@pytest.mark.parametrize("pattern", every(), ids=lambda each: each.name)
+def test_who_is_not_signed_in_goes_to_the_login_page(pattern: URLPattern) -> None:
+    answer = ask(None, pattern)
+    if pattern.name == "login":
+        assert answer.status_code == 200
+    else:
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/login")
+
+
+@pytest.mark.parametrize("pattern", [*urls.pages, *urls.posts], ids=lambda each: each.name)
+def test_scripts_are_told_in_json(pattern: URLPattern) -> None:
+    signed_out, not_allowed = ask(None, pattern, json=True), ask("stranger", pattern, json=True)
+    assert (signed_out.status_code, not_allowed.status_code) == (401, 403)
+    assert "Sign in" in signed_out.json()["message"]
+    assert "may not" in not_allowed.json()["message"]
+
+
+@pytest.mark.parametrize("role", [None, "stranger", "viewer", "deployer"])
+@pytest.mark.parametrize("pattern", urls.posts, ids=lambda each: each.name)
+def test_who_may_not_operate_changes_nothing(role: str | None, pattern: URLPattern) -> None:
+    before = Operation.objects.values_list("revision", "cancel_requested_at").get()
+    ask(role, pattern)
+    replica = Replica.objects.select_related("service").get()
+    assert (replica.service.target, replica.service.desired, replica.retire_reason) == (2, Desired.UP, "")
+    assert replica.service.last_version == 1
+    assert Operation.objects.values_list("revision", "cancel_requested_at").get() == before
+
+
+@pytest.mark.parametrize("role", ["operator", "root"])
+@pytest.mark.parametrize("pattern", urls.posts, ids=lambda each: each.name)
+def test_acting_takes_a_post(role: str, pattern: URLPattern) -> None:
+    assert browser(role).get(address(pattern)).status_code == 405
+
+
+@pytest.mark.parametrize("pattern", [*urls.posts, *urls.editor], ids=lambda each: each.name)
+def test_every_post_needs_the_csrf_token(pattern: URLPattern) -> None:
+    answer = browser("root", enforce_csrf_checks=True).post(address(pattern), POSTED)
+    assert answer.status_code == 403
+    assert "The form is out of date" in answer.content.decode()
+    assert Replica.objects.get().service.target == 2
+
+
+@pytest.mark.parametrize(
+    ("role", "buttons"),
+    [
+        ("viewer", set()),
+        ("operator", {"Scale", "Restart", "Take down"}),
+        ("deployer", {"Edit"}),
+        ("root", {"Scale", "Restart", "Take down", "Edit"}),
+    ],
+)
+def test_only_the_buttons_that_one_may_press_are_there(role: str, buttons: set[str]) -> None:
+    page = browser(role).get("/services/web/").content.decode()
+    shown = {each for each in ("Scale", "Restart", "Take down", "Edit") if f">{each}<" in page}
+    assert shown == buttons
+    assert ("dialog-terminate" in page) == (role in {"operator", "root"})
+
+
+def test_a_power_alone_is_not_enough_to_act_on_what_one_may_not_see() -> None:
+    from django.contrib.auth.models import Permission
+
+    person("stranger").user_permissions.add(Permission.objects.get(codename="operate_service"))
+    assert browser("stranger").post("/services/web/scale", {"target": "9"}).status_code == 403
+
+
+def test_a_disabled_user_is_signed_out_at_once() -> None:
+    client = browser("viewer")
+    assert client.get("/").status_code == 200
+    user = person("viewer")
+    user.is_active = False
+    user.save()
+    assert client.get("/").status_code == 302
