@@ -449,6 +449,18 @@ def test_the_service_refuses(lines: str, path: str, cause: str) -> None:
     assert cause in found
 
 
+def test_json_that_is_too_deep_or_has_too_long_numbers_is_refused() -> None:
+    for data, cause in (
+        ("[" * 900 + "]" * 900, "is nested more than 32 levels deep"),
+        ("[" * 9000 + "]" * 9000, "is not JSON"),
+        ("[" + "9" * 40 + "]", "must be a number of at most 31 digits"),
+        ("[" + "9" * 5000 + "]", "is not JSON"),
+    ):
+        found = fault(service(f"readiness_probe: {{path: /, post_data: '{data}'}}"))
+        assert "service.readiness_probe.post_data" in found
+        assert cause in found
+
+
 def test_spot_fields_are_fine_where_a_choice_is_spot() -> None:
     policy = "{min_replicas: 1, base_ondemand_fallback_replicas: 1, spot_placer: Dynamic_Fallback}"
     for resources in ("{use_spot: true}", "{any_of: [{use_spot: false}, {use_spot: true}]}"):

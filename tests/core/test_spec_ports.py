@@ -78,4 +78,5 @@ def test_the_port_of_the_resources_counts_and_one_that_comes_by_an_env() -> None
 def test_without_a_port_or_a_run_or_on_machines_of_their_own_there_is_nothing_to_tell() -> None:
     assert _told("serve 8080", service="replicas: 2") is None
     assert _told("serve 8080", more="provider: skypilot") is None
+    assert _told("serve 8080", more="provider: fake") is None
     assert hardcoded_port(read("name: web\nservice: {ports: 80, replicas: 2}")) is None

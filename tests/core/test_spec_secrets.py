@@ -205,6 +205,11 @@ run: echo $DIR
     assert expand(form["service"]["readiness_probe"]["headers"], {"TOKEN": "abc"})["A"] == "Bearer abc"
 
 
+def test_keys_that_become_the_same_are_refused() -> None:
+    found = fault(web("envs: {A: x, B: x}\nfile_mounts: {/$A: /a, /$B: /b}"))
+    assert "file_mounts: has two keys that are the same once their variables are filled in" in found
+
+
 def test_expand_leaves_other_variables_and_types_alone() -> None:
     value = {"$A": ["$A-${A}-$AB-$$A", 5, None, True], "b": "${A"}
     assert expand(value, {"A": "x"}) == {"x": ["x-x-$AB-$x", 5, None, True], "b": "${A"}

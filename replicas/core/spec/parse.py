@@ -142,12 +142,14 @@ def _env_value(name: str, written: object, given: Mapping[str, str], kept: Mappi
 
 
 def _expand(tree: dict[str, Any], report: Report) -> None:
-    left = MAX_CHARS
     for section in _EXPANDED:
         if section not in tree:
             continue
+        before = tree[section]
         try:
-            tree[section] = expand(tree[section], tree["envs"], left)
+            tree[section] = expand(before, tree["envs"], MAX_CHARS)
+            if isinstance(before, dict) and len(tree[section]) < len(before):
+                report.add((section,), "has two keys that are the same once their variables are filled in: rename one")
         except TooLong:
             report.add(
                 (section,),

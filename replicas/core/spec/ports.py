@@ -3,8 +3,9 @@
 import re
 
 from replicas.core.spec.expand import expand
-from replicas.core.spec.task import HOST_PROVIDERS, Spec
+from replicas.core.spec.task import Spec
 
+_SHARED_HOST = "local"  # the provider whose replicas share the ports of this host
 _READS_PORT = re.compile(r"\bPORT\b")
 _ABOUT_PORTS = ("port", "listen", "bind", "addr", "host")
 _ANY_ADDRESS = ("0.0.0.0", "[::]")  # noqa: S104 (what a program that listens says, not where we listen)
@@ -17,7 +18,7 @@ def hardcoded_port(spec: Spec) -> str | None:
     port or address do not count.
     """
     port, run = spec.port, spec.run
-    if port is None or not run or spec.provider not in HOST_PROVIDERS or spec.most < 2:
+    if port is None or not run or spec.provider != _SHARED_HOST or spec.most < 2:
         return None
     lines = [line for line in run.splitlines() if not line.lstrip().startswith("#")]
     if any(_READS_PORT.search(line) for line in lines):

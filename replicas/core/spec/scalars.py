@@ -18,6 +18,7 @@ _Value = TypeVar("_Value")
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]{0,30})(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][-+]?[0-9]{1,3})?")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_DEEPEST = 32
 _LONGEST_GUESS = 100  # characters: no number, date or truth value is longer
 TRUE = frozenset({"true", "yes", "on"})
 FALSE = frozenset({"false", "no", "off"})
@@ -143,11 +144,14 @@ def as_free(value: object) -> Any:
 
 
 def _free(value: object, path: Path, problems: list[tuple[Path, str]]) -> Any:
+    if len(path) > _DEEPEST:
+        problems.append(((), f"is nested more than {_DEEPEST} levels deep"))
+        return None
     if isinstance(value, dict):
         return {str(key): _free(item, (*path, key), problems) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_free(item, (*path, index), problems) for index, item in enumerate(value)]
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
     try:
         return _free_scalar(value)
@@ -157,6 +161,8 @@ def _free(value: object, path: Path, problems: list[tuple[Path, str]]) -> Any:
 
 
 def _free_scalar(value: object) -> Any:
+    if isinstance(value, int):
+        return _short(value)
     if isinstance(value, float):
         return as_number(value)
     if not isinstance(value, Plain):
@@ -167,8 +173,14 @@ def _free_scalar(value: object) -> Any:
     if kind in ("int", "float") and _NUMBER.fullmatch(value):
         return as_number(value)
     if kind in ("int", "float"):
-        raise refuse(f"must be a decimal number of at most 30 digits, or a text in quotes, but is {clip(value)}")
+        raise refuse(f"must be a decimal number of at most 31 digits, or a text in quotes, but is {clip(value)}")
     return as_text(value)
+
+
+def _short(number: int) -> int:
+    if abs(number) >= 10**31:
+        raise refuse("must be a number of at most 31 digits, or a text in quotes")
+    return number
 
 
 def each(value: object, convert: Callable[[object], _Value], what: str) -> dict[str, _Value]:
