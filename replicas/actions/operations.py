@@ -138,6 +138,11 @@ def held_by_claim(operation: Operation) -> Operation | None:
     return current
 
 
+def told(operation: Operation) -> OperationStatus:
+    """The status that the last event ended in: a poll of a wait has none, and is still the wait."""
+    return S.WAITING if operation.status == S.RUNNING and operation.waits_for else S(operation.status)
+
+
 def wait(
     operation: Operation,
     *,
@@ -168,7 +173,7 @@ def wait(
         if error is not None:
             fields["error"] = error
         return change(
-            current, "waiting", reason=reason, actor="job", old=S.RUNNING, new=S.WAITING, waits_for=reason, **fields
+            current, "waiting", reason=reason, actor="job", old=told(current), new=S.WAITING, waits_for=reason, **fields
         )
 
 
@@ -211,7 +216,7 @@ def settle(
             status.lower(),
             reason=reason,
             actor="job",
-            old=S.RUNNING,
+            old=told(current),
             new=status,
             **_settled(current, usage) | _ended(status, error),
         )
@@ -254,8 +259,8 @@ def mark_cancel(operation: Operation, *, reason: str, actor: str) -> bool:
         "cancel_requested",
         reason=reason,
         actor=actor,
-        old=operation.status,
-        new=operation.status,
+        old=told(operation),
+        new=told(operation),
         cancel_requested_at=clock.now(),
     )
 
@@ -337,7 +342,7 @@ def orphan(operation: Operation, *, reason: str) -> bool:
             "orphaned",
             reason=reason,
             actor="controller",
-            old=S.RUNNING,
+            old=told(current),
             new=S.WAITING,
             **NO_OWNER
             | {

@@ -75,6 +75,25 @@ def test_polls_of_the_same_wait_show_nothing_and_write_no_event():
     assert Operation.objects.get(pk=operation.pk).checkpoint == {"n": 2}
 
 
+@pytest.mark.parametrize("end", ["settle", "wait", "orphan", "cancel"])
+def test_each_event_of_an_operation_begins_where_the_one_before_it_ended(end: str):
+    """Also when polls of a wait, which have no event, lie between them."""
+    replica = cast.pending(cast.service())
+    operation = waiting(replica, seconds=0)
+    again = operations.claim(operation.pk, cast.OTHER_WORKER)
+    assert again is not None
+    if end == "wait":
+        operations.wait(again, checkpoint=None, reason="another reason", seconds=0, watch=None, usage=NOTHING)
+    elif end == "orphan":
+        operations.orphan(again, reason="its worker died")
+    elif end == "cancel":
+        operations.request_cancel(again.pk, actor="ann")
+    again = again if end in ("settle", "cancel") else operations.claim(operation.pk, cast.WORKER)
+    assert operations.settle(again, S.CANCELLED, None, reason="", usage=NOTHING) == "settled"
+    links = list(Event.objects.filter(kind="operation", object_id=operation.pk).order_by("id").values("old", "new"))
+    assert [after["old"] for after in links[1:]] == [before["new"] for before in links[:-1]]
+
+
 def test_who_lost_the_claim_cannot_settle():
     replica = cast.pending(cast.service())
     first = claimed(replica)
