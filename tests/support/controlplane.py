@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,8 @@ from tests.support.polling import eventually
 
 BASE = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery"
-READY_SECONDS = 60.0
+READY_SECONDS = 90.0
+UID = re.compile(r"ROLLCALL_\w+_UID")
 
 
 class ControlPlane:
@@ -144,8 +146,8 @@ class ControlPlane:
         ]
 
     def control_plane(self) -> list[int]:
-        """The running processes of the control plane: everything that belongs to no replica."""
-        return [pid for pid in self.everything() if "ROLLCALL_REPLICA_UID" not in processes.environment(pid)]
+        """The running processes of the control plane: all but replicas, setups and their shims, which carry a uid."""
+        return [pid for pid in self.everything() if not any(map(UID.fullmatch, processes.environment(pid)))]
 
     def replicas(self) -> dict[str, list[int]]:
         """The running processes of each replica, by its uid."""
