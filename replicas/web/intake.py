@@ -117,7 +117,14 @@ def discard(proposal: Proposal) -> None:
 
 
 def scale(service: Service, target: int, *, actor: str) -> None:
-    """Want `target` replicas. Raises IntakeError where the version cannot have so many, or the service is down."""
+    """Want `target` replicas. Raises IntakeError, see `check_scale`."""
+    check_scale(service, target)
+    if not services.scale(service.pk, target, actor=actor):
+        raise IntakeError(f"Service {service.name} is gone. Look again at what there is.")
+
+
+def check_scale(service: Service, target: int) -> None:
+    """Raise IntakeError where the active version cannot have so many replicas, or the service is down."""
     if service.desired == Desired.DOWN:
         raise IntakeError(f"Service {service.name} is taken down. Apply it again to bring it up.")
     if service.version is not None:
@@ -130,8 +137,6 @@ def scale(service: Service, target: int, *, actor: str) -> None:
         fresh = [complaint for complaint in _complaints(wanted, provider) if complaint not in before]
         if fresh:
             raise IntakeError(f"Service {service.name} cannot have {some(target)}: {'; '.join(fresh)}.")
-    if not services.scale(service.pk, target, actor=actor):
-        raise IntakeError(f"Service {service.name} is gone. Look again at what there is.")
 
 
 def _service_of(document: Document, name: str | None) -> Service | None:

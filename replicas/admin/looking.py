@@ -1,0 +1,107 @@
+"""What all our admin pages share: who may look, rows that nobody edits, badges, and actions that are confirmed."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin import helpers
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+SEE = "replicas.view_service"
+OPERATE = "replicas.operate_service"
+DEPLOY = "replicas.deploy_service"
+PER_PAGE = 100
+NAMED = 5
+
+Act = Callable[[HttpRequest, QuerySet[Any]], None]
+
+
+class Looking(admin.ModelAdmin):
+    """Rows that may be looked at by whoever may see services, and that no form adds, changes or deletes."""
+
+    list_per_page = PER_PAGE
+    list_max_show_all = PER_PAGE
+    show_full_result_count = False
+    actions_on_bottom = False
+
+    class Media:
+        css = {"all": ("css/admin.css",)}
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """See ModelAdmin."""
+        return request.user.has_perm(SEE)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """See ModelAdmin."""
+        return request.user.has_perm(SEE)
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Nobody: rows are made by what happens."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Nobody."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Nobody: history goes by pruning, what runs is taken down."""
+        return False
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Who may use the actions."""
+        return request.user.has_perm(SEE) and request.user.has_perm(OPERATE)
+
+    def say(self, request: HttpRequest, done: list[str], refused: list[str], verb: str) -> None:
+        """Tell what an action did: `done` are names, `refused` sentences."""
+        if done:
+            rest = len(done) - NAMED
+            more = f" and {rest} more" if rest > 0 else ""
+            self.message_user(request, f"{', '.join(done[:NAMED])}{more}: {verb}.", messages.SUCCESS)
+        for sentence in refused[:NAMED]:
+            self.message_user(request, sentence, messages.WARNING)
+        if len(refused) > NAMED:
+            self.message_user(request, f"{len(refused) - NAMED} more were refused.", messages.WARNING)
+
+
+def confirmed(question: str, description: str) -> Callable[[Callable[..., None]], Callable[..., HttpResponse | None]]:
+    """An action of `Looking` that is carried out only after the user has answered `question` on a page of its own."""
+
+    def wrap(act: Callable[..., None]) -> Callable[..., HttpResponse | None]:
+        @admin.action(description=description, permissions=["operate"])
+        def action(self: Looking, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+            if request.POST.get("confirmed") == "yes":
+                act(self, request, queryset)
+                return None
+            across = request.POST.get("select_across") == "1"
+            context = self.admin_site.each_context(request) | {
+                "title": description,
+                "question": question,
+                "opts": self.opts,
+                "count": queryset.count(),
+                "shown": list(queryset[:PER_PAGE]),
+                "action": act.__name__,
+                "checkbox": helpers.ACTION_CHECKBOX_NAME,
+                "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME),
+                "across": "1" if across else "0",
+            }
+            return TemplateResponse(request, "admin/replicas/confirm.html", context)
+
+        action.__name__ = act.__name__
+        action.__doc__ = act.__doc__
+        return action
+
+    return wrap
+
+
+def badge(word: str) -> SafeString | str:
+    """A state or status as a badge; the style sheet gives it its colour."""
+    return format_html('<span class="rc-badge rc-{}">{}</span>', word.lower().replace("_", "-"), word) if word else "-"
+
+
+def block(text: str) -> SafeString | str:
+    """A text of several lines, as it is."""
+    return format_html('<pre class="rc-block">{}</pre>', text) if text else "-"

@@ -1,0 +1,190 @@
+"""Services in Django admin: another writer of wishes, through the same doors as everybody."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten_fieldsets
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from replicas.actions import services
+from replicas.admin.looking import DEPLOY, SEE, Looking, badge, block, confirmed
+from replicas.admin.service_form import ServiceForm
+from replicas.core.wording import some
+from replicas.models import Service
+
+FACTS = ("shown_status", "reason", "readiness", "shown_version", "endpoint", "owner", "times", "links")
+
+
+@admin.register(Service)
+class ServiceAdmin(Looking):
+    """The desired number and state are the operators', the YAML is the deployers'; what is true is nobody's to edit."""
+
+    form = ServiceForm
+    list_display = ("name", "shown_status", "readiness", "shown_version", "desired", "reason", "endpoint", "updated_at")
+    list_filter = ("status", "desired", "updated_at")
+    list_select_related = ("version",)
+    search_fields = ("name", "reason")
+    date_hierarchy = "created_at"
+    ordering = ("name",)
+    actions = ("take_down", "take_down_and_forget", "restart")
+    readonly_fields = (*FACTS, "shown_desired", "shown_target", "shown_text")
+
+    # Who may do what
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Who may deploy."""
+        return request.user.has_perm(SEE) and request.user.has_perm(DEPLOY)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Who may operate or deploy; which fields that gives is decided in get_fieldsets."""
+        return self.has_operate_permission(request) or self.has_add_permission(request)
+
+    # What is shown
+
+    def get_fieldsets(self, request: HttpRequest, obj: Service | None = None) -> Any:
+        """Fields for what the user may wish, the rest as text."""
+        if obj is None:
+            return [(None, {"fields": ("name", "text", "message")})]
+        operate, deploy = self.has_operate_permission(request), self.has_add_permission(request)
+        wishes = ("desired", "target") if operate else ("shown_desired", "shown_target")
+        text = ("text", "message", "expected") if deploy else ("shown_text", "expected") if operate else ("shown_text",)
+        return [("What is wanted", {"fields": (*wishes, *text)}), ("What is true", {"fields": FACTS})]
+
+    def get_form(self, request: HttpRequest, obj: Service | None = None, change: bool = False, **kwargs: Any) -> Any:
+        """The form without the fields that the user may not wish for."""
+        shown = flatten_fieldsets(self.get_fieldsets(request, obj))
+        attributes: dict[str, Any] = {name: None for name in ServiceForm.declared_fields if name not in shown}
+        attributes["may_deploy"] = self.has_add_permission(request)
+        kwargs["form"] = type("ServiceForm", (ServiceForm,), attributes)
+        return super().get_form(request, obj, change, **kwargs)
+
+    @admin.display(description="status", ordering="status")
+    def shown_status(self, service: Service) -> str:
+        """What is true of it."""
+        return badge(service.status)
+
+    @admin.display(description="ready / wanted", ordering="ready")
+    def readiness(self, service: Service) -> str:
+        """As the controller last saw it."""
+        return f"{service.ready} / {service.target}"
+
+    @admin.display(description="version")
+    def shown_version(self, service: Service) -> SafeString | str:
+        """The active version."""
+        if service.version is None:
+            return "-"
+        address = reverse("admin:replicas_serviceversion_change", args=[service.version.pk])
+        return format_html('<a href="{}">{}</a>', address, service.version.number)
+
+    @admin.display(description="desired")
+    def shown_desired(self, service: Service) -> str:
+        """For those who may not change it."""
+        return badge(service.desired)
+
+    @admin.display(description="desired number")
+    def shown_target(self, service: Service) -> int:
+        """For those who may not change it."""
+        return service.target
+
+    @admin.display(description="YAML")
+    def shown_text(self, service: Service) -> str:
+        """For those who may not change it."""
+        return block(service.version.text if service.version else "")
+
+    @admin.display(description="created, changed")
+    def times(self, service: Service) -> str:
+        """When it was made, and when last wished for."""
+        return f"{service.created_at:%Y-%m-%d %H:%M:%S}, {service.updated_at:%Y-%m-%d %H:%M:%S} UTC"
+
+    @admin.display(description="see")
+    def links(self, service: Service) -> SafeString:
+        """Its rows."""
+        kinds = (
+            ("replica", "replicas"),
+            ("serviceversion", "versions"),
+            ("operation", "operations"),
+            ("event", "events"),
+        )
+        found = [(reverse(f"admin:replicas_{kind}_changelist"), service.pk, name) for kind, name in kinds]
+        return format_html_join(" · ", '<a href="{}?service__id__exact={}">{}</a>', found)
+
+    # What is done
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Without ModelAdmin's transaction around it: an action has its own, and files are copied outside of any.
+
+        What somebody else changed between the check and the deed is found by checking once more.
+        """
+        try:
+            return self._changeform_view(request, object_id, form_url, extra_context)
+        except services.Conflict:
+            return self._changeform_view(request, object_id, form_url, extra_context)
+
+    def save_model(self, request: HttpRequest, obj: Service, form: ServiceForm, change: bool) -> None:
+        """Carry out what was wished; the row itself is never saved from here."""
+        actor = request.user.get_username()
+        if form.proposal is not None:
+            self._carry_out(request, obj, form)
+        elif change and "desired" in form.changed_data:
+            services.take_down(obj.pk, purge=False, actor=actor)
+            messages.info(request, f"{obj.name} is going down.")
+        if change and "target" in form.changed_data:
+            self._scale(request, obj, form.cleaned_data["target"])
+
+    def _carry_out(self, request: HttpRequest, obj: Service, form: ServiceForm) -> None:
+        from replicas.web import intake
+
+        proposal = form.proposal
+        expected = form.cleaned_data.get("expected") if obj.pk else 0
+        owner: Any = request.user if not obj.pk else None
+        applied = intake.carry_out(proposal, actor=request.user.get_username(), owner=owner, expected=expected)
+        for field in Service._meta.concrete_fields:  # what the log of admin and the answer speak of
+            setattr(obj, field.attname, getattr(applied.service, field.attname))
+        messages.info(request, f"Version {applied.version.number} of {applied.service.name} is active.")
+        for line in proposal.changes:
+            messages.info(request, line)
+
+    def _scale(self, request: HttpRequest, obj: Service, target: int) -> None:
+        from replicas.web import intake
+
+        service = Service.objects.select_related("version").get(pk=obj.pk)
+        try:
+            intake.scale(service, target, actor=request.user.get_username())
+        except intake.IntakeError as refusal:
+            messages.error(request, str(refusal))
+        else:
+            messages.info(request, f"{obj.name} is to have {some(target)}.")
+
+    @confirmed("Take these services down? They come up again when they are applied again.", "Take down")
+    def take_down(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
+        """Want nothing of the services running."""
+        self._take_down(request, queryset, purge=False)
+
+    @confirmed("Take these services down, and forget them with their whole history?", "Take down and forget")
+    def take_down_and_forget(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
+        """Want nothing of the services running, and delete them then."""
+        self._take_down(request, queryset, purge=True)
+
+    def _take_down(self, request: HttpRequest, queryset: QuerySet[Service], *, purge: bool) -> None:
+        done = []
+        for service in queryset.order_by("name"):
+            services.take_down(service.pk, purge=purge, actor=request.user.get_username())
+            done.append(service.name)
+        self.say(request, done, [], "going down, then forgotten" if purge else "going down")
+
+    @confirmed("Restart these services? Every replica is replaced.", "Restart")
+    def restart(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
+        """Replace every replica."""
+        done, refused = [], []
+        for service in queryset.order_by("name"):
+            if services.restart(service.pk, actor=request.user.get_username()) is None:
+                refused.append(f"{service.name} is taken down: bring it up first.")
+            else:
+                done.append(service.name)
+        self.say(request, done, refused, "every replica is replaced")
