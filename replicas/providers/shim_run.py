@@ -54,40 +54,57 @@ class Shim:
         lock = os.open(self._control + b"/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held for life: never closed
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-        for name in os.listdir("/proc/self/fd"):
-            if int(name) > 2 and os.path.exists(f"/proc/self/fd/{name}"):
-                os.set_inheritable(int(name), False)  # what the launcher gave us to hold is not for the command
-        for folder in self._order.all(b"cgroup"):
-            os.makedirs(folder, exist_ok=True)
-        for limit in self._order.all(b"limit"):
-            path, _, value = limit.partition(b"=")
-            write(path, value)
+        keep_from_command()
         self._take_signals()
         write(self._control + b"/exit.new", b" " * RECORD_BYTES)  # a disk that fills up must not cost us the record
+        line = self._start_command(self._make_groups())
+        try:
+            os.write(1, line)
+        except BrokenPipeError:
+            pass  # the launcher has died: whoever takes the launch over finds us by the lock
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        os.dup2(nothing, 0)
+        os.dup2(nothing, 1)
+        if release := self._order.one(b"release"):
+            os.close(int(release))
+
+    def _start_command(self, groups: list[bytes]) -> bytes:
+        """Fork the command, write down who it is, let it begin. Returns what was written."""
         go, ready = os.pipe2(os.O_CLOEXEC)
         became, becoming = os.pipe2(os.O_CLOEXEC)
         self._output, pipe = os.pipe2(os.O_CLOEXEC)
         me = os.getpid()
         pid = os.fork()
         if pid == 0:
-            become_command(self._order, me, go, pipe)
-        os.close(pipe)
-        os.close(becoming)
-        os.set_blocking(self._output, False)
-        self._tree = Tree(pid, self._order.all(b"cgroup"))
+            become_command(self._order, groups, me, go, pipe)
+        self._tree = Tree(pid, groups)
         line = b"%d %d %d %d\n" % (me, stat(me)[2], pid, stat(pid)[2])
         write(self._control + b"/shim.new", line)
         os.rename(self._control + b"/shim.new", self._control + b"/shim")
+        os.close(becoming)
         os.write(ready, b"1")
         os.read(became, 1)  # its end: the command has taken our child's place, with its own environment
-        for descriptor in (became, go, ready):
+        for descriptor in (became, go, ready, pipe):
             os.close(descriptor)
-        os.write(1, line)
-        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        os.dup2(nothing, 0)
-        os.dup2(nothing, 1)
-        if release := self._order.one(b"release"):
-            os.close(int(release))
+        os.set_blocking(self._output, False)
+        return line
+
+    def _make_groups(self) -> list[bytes]:
+        """Make the cgroups and set their limits. What this host refuses is told in the log: the command runs without."""
+        made = []
+        for folder in self._order.all(b"cgroup"):
+            try:
+                os.makedirs(folder, exist_ok=True)
+                made.append(folder)
+            except OSError as error:
+                self._log.write(f"[rollcall: no cgroup: {error}]\n".encode())
+        for limit in self._order.all(b"limit"):
+            path, _, value = limit.partition(b"=")
+            try:
+                write(path, value)
+            except OSError as error:
+                self._log.write(f"[rollcall: a limit is not set: {error}]\n".encode())
+        return made
 
     def _take_signals(self) -> None:
         self._wakes, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -140,18 +157,24 @@ class Shim:
         os.rename(self._control + b"/exit.new", self._control + b"/exit")
 
 
-def become_command(order: Order, parent: int, go: int, output: int) -> None:
+def keep_from_command() -> None:
+    """What the launcher gave us to hold open is not for the command."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and os.path.exists(f"/proc/self/fd/{name}"):
+            os.set_inheritable(int(name), False)
+
+
+def become_command(order: Order, groups: list[bytes], parent: int, go: int, output: int) -> None:
     """In the child: wait for the word, then become the command."""
     try:
         prctl(PR_SET_PDEATHSIG, _signal.SIGKILL)
         os.setsid()  # its `kill 0` must not reach the shim
-        for folder in order.all(b"cgroup"):
-            write(folder + b"/cgroup.procs", b"0")
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         if os.read(go, 1) != b"1" or os.getppid() != parent:
             os._exit(126)
+        join(groups)
         for number in _signal.valid_signals() - {_signal.SIGKILL, _signal.SIGSTOP}:
             _signal.signal(number, _signal.SIG_DFL)  # Python ignores SIGPIPE, and what is ignored stays so
         os.umask(0o022)
@@ -162,6 +185,15 @@ def become_command(order: Order, parent: int, go: int, output: int) -> None:
     except BaseException as error:  # noqa: BLE001  (a forked child must never go on as a second shim)
         os.write(2, f"rollcall: the command cannot start: {error}\n".encode())
     os._exit(127)
+
+
+def join(groups: list[bytes]) -> None:
+    """Enter the cgroups, with a word in the log about what this host refuses."""
+    for folder in groups:
+        try:
+            write(folder + b"/cgroup.procs", b"0")
+        except OSError as error:
+            os.write(2, f"[rollcall: no cgroup: {error}]\n".encode())
 
 
 def prctl(option: int, value: int) -> None:
