@@ -56,8 +56,7 @@ def judge(form: SpecForm, name: str | None) -> Verdict:
             message=data["message"],
         )
     except SpecErrors as errors:
-        faults = [{"line": e.line, "column": e.column, "path": e.path, "message": e.message} for e in errors.errors]
-        return Verdict(errors=faults)
+        return Verdict(errors=_faults(errors))
     except intake.IntakeError as error:
         return Verdict(errors=[_fault(str(error))])
     draft = proposal.draft
@@ -117,6 +116,8 @@ def _carry_out(request: HttpRequest, form: SpecForm, verdict: Verdict, service: 
         applied = intake.carry_out(verdict.proposal, actor=request.user.get_username(), owner=owner, expected=expected)
     except Conflict as conflict:
         return _editor(request, form, verdict, service, status=409, conflict=str(conflict))
+    except SpecErrors as errors:  # such as a workdir that is not there, which is found when it is copied
+        return _editor(request, form, Verdict(errors=_faults(errors), name=verdict.name), service, status=422)
     except intake.IntakeError as error:
         return _editor(request, form, Verdict(errors=[_fault(str(error))], name=verdict.name), service, status=422)
     name = applied.service.name
@@ -152,6 +153,10 @@ def _editor(
         },
     }
     return render(request, "editor.html", context, status=status)
+
+
+def _faults(errors: SpecErrors) -> list[dict[str, Any]]:
+    return [{"line": e.line, "column": e.column, "path": e.path, "message": e.message} for e in errors.errors]
 
 
 def _fault(message: str) -> dict[str, Any]:

@@ -35,3 +35,7 @@ class SpecForm(forms.Form):
     message = forms.CharField(max_length=500, required=False)
     expected = forms.IntegerField(min_value=0, required=False)
     over = forms.IntegerField(min_value=0, required=False)
+
+    def clean_text(self) -> str:
+        """Browsers send carriage returns, which are no part of the text."""
+        return str(self.cleaned_data["text"]).replace("\r\n", "\n")
