@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from replicas.core.planner import Create, Plan
 from replicas.core.values import Desired, OperationKind, OperationStatus, ReplicaState
 from replicas.core.views import OperationView, ReplicaView, ServiceView
 
@@ -54,3 +55,11 @@ def replica(number: int, state: ReplicaState = S.READY, version: int = 1, **fiel
 def ready(*numbers: int, version: int = 1) -> list[ReplicaView]:
     """READY replicas with these numbers."""
     return [replica(number, S.READY, version) for number in numbers]
+
+
+def doing(decided: Plan) -> list[tuple[str, int]]:
+    """What a plan does to whom, without the reasons: ("Drain", 3); a Create is told by its version."""
+    return [
+        (type(action).__name__, action.version if isinstance(action, Create) else action.replica_id)
+        for action in decided.actions
+    ]

@@ -82,6 +82,11 @@ class World:
         """How many replicas must stay ready as far as it is up to the planner."""
         return self.service.target - (self.service.surge.max_unavailable if self.mixed() else 0)
 
+    def clock_was_set_back(self) -> bool:
+        """True when rows speak of a moment that has not come yet."""
+        moments = [row.state_since for row in self.replicas.values()]
+        return max(*moments, self.service.forgiven_at or self.now, self.now) > self.now
+
     def unforgiven_failures(self) -> list[ReplicaView]:
         """Failures of the active version since the user last began anew, told without the product's own counting."""
         since = self.service.forgiven_at
@@ -264,10 +269,13 @@ class World:
         )
 
     def restart(self) -> None:
-        self._want("failures forgiven", forgiven_at=self.now)
+        """A restart is a new version with the same text."""
+        self.update()
 
     def want(self, desired: Desired) -> None:
-        self._want(f"desired {desired}", desired=desired)
+        begun_anew = desired is Desired.UP and self.service.desired is Desired.DOWN
+        forgiven_at = self.now if begun_anew else self.service.forgiven_at
+        self._want(f"desired {desired}", desired=desired, forgiven_at=forgiven_at)
 
     def _want(self, what: str, **fields: object) -> None:
         self.log.append(what)

@@ -26,7 +26,7 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
     fleet = sort_out(service, replicas)
     ending = see_off(service, fleet.leaving, now)
     if service.desired is Desired.DOWN:
-        return join((ending, take_all(fleet.staying, "the service is being taken down")))
+        return join((ending, take_all(going_order(fleet.staying), "the service is being taken down")))
     asked = Plan(actions=tuple(take_away(replica, reason) for replica, reason in fleet.unwanted))
     halted = halt(service, fleet)
     allowance = allow(service, fleet, halted is not None)
@@ -44,7 +44,7 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
 
 
 def _believe(service: ServiceView, now: datetime) -> ServiceView:
-    """Forgiveness from the future (the clock was set back) would forgive every failure to come: count them all instead."""
+    """Forgiveness from the future (the clock was set back) would forgive each failure to come: it is left out."""
     if service.forgiven_at is not None and service.forgiven_at > now + CLOCK_STEP:
         return replace(service, forgiven_at=None)
     return service

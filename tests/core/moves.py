@@ -1,0 +1,186 @@
+"""What can happen to a service: the controller, jobs, probes, faults and users, each as a move in the model world.
+
+A move takes a number, from which it picks whom it strikes; a move that nobody fits does nothing.
+"""
+
+from collections.abc import Callable, Sequence
+
+from replicas.core.planner import Plan
+from replicas.core.values import Desired, OperationKind, ReplicaState
+from replicas.core.views import ReplicaView, Surge
+from tests.core.invariants import check_applied, check_late, check_plan
+from tests.core.world import LAUNCHING, WAY_OUT, World
+
+S = ReplicaState
+Move = Callable[[World, int], None]
+FAULTS = (
+    "exited", "lost", "preempted", "initial_delay_passed", "probe_exhausted", "liveness_exhausted", "probe_failed",
+)  # fmt: skip
+
+
+def pick(rows: Sequence[ReplicaView], number: int) -> ReplicaView | None:
+    """One of them, or nobody."""
+    return rows[number % len(rows)] if rows else None
+
+
+# The controller
+
+
+def tick(world: World, _number: int) -> None:
+    decided = world.decide()
+    check_plan(world, decided)
+    world.apply(decided)
+    check_applied(world)
+
+
+def ticks(world: World, _number: int) -> None:
+    def check(decided: Plan) -> None:
+        check_plan(world, decided)
+
+    world.settle(check)
+    check_applied(world)
+
+
+def late_tick(world: World, number: int) -> None:
+    """Things happen between the decision and the deed: the deed is void then, not wrong."""
+    decided = world.decide()
+    check_plan(world, decided)
+    limit = max(world.bound(), len(world.live()))
+    for _ in range(1 + number % 3):
+        number = number * 31 + 7
+        OUTSIDE[number % len(OUTSIDE)](world, number // len(OUTSIDE))
+    world.apply(decided)
+    check_late(world, limit)
+
+
+# Jobs
+
+
+def launch_step(world: World, number: int) -> None:
+    row = pick(world.with_live(OperationKind.LAUNCH), number)
+    if row:
+        world.job_step(row.id)
+
+
+def launch_fails(world: World, number: int) -> None:
+    row = pick(world.with_live(OperationKind.LAUNCH), number)
+    if row:
+        world.job_step(row.id, fails=True)
+
+
+def launches_end(world: World, _number: int) -> None:
+    for row in world.with_live(OperationKind.LAUNCH):
+        while world.replicas[row.id].operation is not None:
+            world.job_step(row.id)
+
+
+def down_ends(world: World, number: int) -> None:
+    row = pick(world.with_live(OperationKind.DOWN), number)
+    if row:
+        world.job_step(row.id, fails=number % 8 == 7)
+
+
+def downs_end(world: World, _number: int) -> None:
+    for row in world.with_live(OperationKind.DOWN):
+        world.job_step(row.id)
+
+
+def operation_vanishes(world: World, number: int) -> None:
+    row = pick([row for row in world.in_state(*LAUNCHING) if row.operation], number)
+    if row:
+        world.lose_operation(row.id)
+
+
+# Health
+
+
+def probe_passes(world: World, number: int) -> None:
+    row = pick(world.in_state(S.STARTING, S.NOT_READY), number)
+    if row:
+        world.trigger(row.id, "probe_passed")
+
+
+def probes_pass(world: World, _number: int) -> None:
+    for row in world.in_state(S.STARTING, S.NOT_READY):
+        world.trigger(row.id, "probe_passed")
+
+
+def something_breaks(world: World, number: int) -> None:
+    row = pick(world.live(), number // len(FAULTS))
+    if row:
+        fault = FAULTS[number % len(FAULTS)]
+        world.trigger(row.id, fault, f"{fault} in a test")
+
+
+def everything_crashes(world: World, number: int) -> None:
+    """All that is launched runs, exits at once and is cleaned up."""
+    launches_end(world, number)
+    for row in world.in_state(S.STARTING, S.READY, S.NOT_READY, S.DRAINING):
+        world.trigger(row.id, "exited", "exit code 7")
+    ticks(world, number)
+    downs_end(world, number)
+    world.wait((0, 15, 45)[number % 3])
+
+
+def traffic(world: World, number: int) -> None:
+    row = pick(world.in_state(S.READY, S.NOT_READY, S.DRAINING), number // 4)
+    if row:
+        world.serve(row.id, number % 4)
+
+
+def time_passes(world: World, number: int) -> None:
+    world.wait((0.5, 5, 30, 300, 1000)[number % 5])
+
+
+def clock_jumps(world: World, number: int) -> None:
+    world.wait((-3600, 3600)[number % 2])
+
+
+# Users
+
+
+def scale(world: World, number: int) -> None:
+    world.scale(number % 6)
+
+
+def terminate(world: World, number: int) -> None:
+    row = pick(world.staying(), number)
+    if row:
+        world.terminate(row.id)
+
+
+def cancel(world: World, number: int) -> None:
+    row = pick([row for row in world.in_state(*LAUNCHING) if row.operation], number)
+    if row:
+        world.cancel_launch(row.id)
+
+
+def update(world: World, number: int) -> None:
+    """A new version, which adopts the replicas of some others one time in four."""
+    surge = Surge(number % 3, number // 3 % 3)
+    known = sorted({row.version for row in world.live() if row.state not in WAY_OUT})
+    adopts = {version for version in known if number // 9 % 4 == 0 and (number // 36 + version) % 3}
+    world.update(frozenset(adopts), surge)
+
+
+def restart(world: World, _number: int) -> None:
+    world.restart()
+
+
+def down(world: World, _number: int) -> None:
+    world.want(Desired.DOWN)
+
+
+def up(world: World, _number: int) -> None:
+    world.want(Desired.UP)
+
+
+OUTSIDE: tuple[Move, ...] = (
+    launch_step, launch_fails, launches_end, down_ends, downs_end, probe_passes, probes_pass, something_breaks,
+    operation_vanishes, traffic,
+)  # fmt: skip
+MOVES: tuple[Move, ...] = (
+    *OUTSIDE, launches_end, probes_pass, probes_pass, downs_end, something_breaks, something_breaks,
+    tick, tick, ticks, ticks, ticks, late_tick, late_tick,
+    everything_crashes, time_passes, time_passes, scale, terminate, cancel, update, update, restart, down, up, up,
+)  # fmt: skip
