@@ -91,6 +91,15 @@ def test_a_section_left_empty_is_told_clearly(section: str) -> None:
     assert fault(text) == f"line 3, column 1: {section}: is empty: give it a value, or remove the line"
 
 
+@pytest.mark.parametrize("key", ["name", "service", "provider"])
+def test_a_field_left_empty_is_told_once(key: str) -> None:
+    text = "\n".join([f"{key}:", *(line for line in ("name: web", "service: {}") if not line.startswith(key))])
+    assert fault(text) == f"line 1, column 1: {key}: is empty: give it a value, or remove the line"
+    assert fault(service("readiness_probe: {path: }")) == (
+        "line 4, column 21: service.readiness_probe.path: is empty: give it a value, or remove the line"
+    )
+
+
 def test_an_empty_service_section_is_told_clearly() -> None:
     assert fault("name: web\nservice:\n") == "line 2, column 1: service: is empty: give it a value, or remove the line"
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from replicas.core.spec import MASK, Parsed, Spec, SpecErrors, hardcoded_port, parse, schema
 from replicas.core.spec.loader import load
 from tests.core.spec_texts import seconds
+from tests.core.test_spec_examples import LLM
 
 LIMIT = 0.1  # seconds of CPU for one text
 WORDS = [
@@ -115,6 +116,15 @@ def test_any_tree_is_a_spec_or_errors(tree: dict[str, object], service: object) 
 @given(st.dictionaries(st.sampled_from([*schema()["$defs"]["Service"]["properties"]]), trees, max_size=4))
 def test_any_service_section_is_a_spec_or_errors(section: dict[str, object]) -> None:
     _check(f"name: web\nservice: {_flow(section)}")
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 12), st.sampled_from(["", *WORDS])), max_size=5))
+def test_any_damaged_spec_is_a_spec_or_errors(damages: list[tuple[int, int, str]]) -> None:
+    text = LLM
+    for start, length, word in damages:
+        text = text[:start] + word + text[start + length :]
+    _check(text)
 
 
 values = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=30)

@@ -51,6 +51,13 @@ class Report:
         for below, message in refused.problems:
             self.add((*path, *below), message)
 
+    def stands(self, path: Path) -> bool:
+        """True if the text has the key or item, with or without a value."""
+        node: Node | None = self._document.root
+        for part in path:
+            node = node.child(part) if node else None
+        return node is not None
+
     def raise_if_any(self) -> None:
         """Raise SpecErrors if anything was noted."""
         if self._errors:
@@ -86,7 +93,8 @@ def report_validation(report: Report, error: ValidationError) -> None:
         if isinstance(cause, Refused):
             report.refused(path, cause)
         elif item["type"] == "missing":
-            report.add(path, "is missing: it has to be given")
+            if not report.stands(path):  # a key without a value was noted already
+                report.add(path, "is missing: it has to be given")
         elif item["type"] == "extra_forbidden":
             report.add(path, _unknown_key(path), at_key=True)
         elif item["type"] in ("model_type", "model_attributes_type", "dict_type"):
