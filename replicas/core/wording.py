@@ -29,8 +29,8 @@ def seconds(value: float) -> str:
 
 
 def times(count: int) -> str:
-    """once, 3 times."""
-    return "once" if count == 1 else f"{count} times"
+    """once, twice, 3 times."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def some(count: int, what: str = "replica") -> str:
