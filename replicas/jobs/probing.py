@@ -93,13 +93,24 @@ def policies_of(version_uid: str) -> tuple[dict[str, ProbePolicy], tuple[str, ..
     """The probe policies of a version, which never changes, and its secret values (to mask them in excerpts)."""
     version = ServiceVersion.objects.get(uid=version_uid)
     try:
-        secrets = tuple(value for value in unseal(version.sealed).values() if value)
+        secrets = unseal(version.sealed)
     except Unsealable:
-        secrets = ()
-    policies = {READINESS: ProbePolicy.from_spec(version.spec)}
-    if (version.spec.get("service") or {}).get(LIVENESS):
-        policies[LIVENESS] = ProbePolicy.from_spec(version.spec, LIVENESS)
-    return policies, secrets
+        secrets = {}
+    spec = filled_in(version.spec, secrets)
+    policies = {READINESS: ProbePolicy.from_spec(spec)}
+    if (spec.get("service") or {}).get(LIVENESS):
+        policies[LIVENESS] = ProbePolicy.from_spec(spec, LIVENESS)
+    return policies, tuple(value for value in secrets.values() if value)
+
+
+def filled_in(spec: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
+    """The spec's service section with the secrets that its probes name (a header `Bearer $TOKEN`, say)."""
+    if not secrets:
+        return spec
+    from replicas.core.spec import expand  # the parser is large, and most services have no secrets
+
+    filled: dict[str, Any] = expand({"service": spec.get("service") or {}}, secrets)
+    return filled
 
 
 def load_targets(shard: int, known: dict[int, Target]) -> dict[int, Target]:

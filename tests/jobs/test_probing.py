@@ -121,9 +121,11 @@ def test_secrets_in_answers_are_masked_before_they_are_stored() -> None:
     fields = {name: getattr(draft, name) for name in draft.__dataclass_fields__}
     from replicas.actions import services
 
+    fields["spec"]["service"]["readiness_probe"]["headers"] = {"Authorization": "Bearer $T", "Cost": "$5"}
     owner = services.apply(services.Draft(**{**fields, "secrets": {"T": "s3cr3t-value"}}), actor="ann").service
     replica = cast.starting(owner)
     target = readiness(replica)
+    assert dict(target.request.headers) == {"Authorization": "Bearer s3cr3t-value", "Cost": "$5"}
     probing.record(target, result(target, True, "said s3cr3t-value", "token=s3cr3t-value"))
     replica.refresh_from_db()
     assert replica.probe_excerpt == "token=***"
