@@ -188,7 +188,7 @@ def test_the_empty_text_is_a_service_that_runs() -> None:
 
 def test_lines_of_another_system_are_taken_as_lines() -> None:
     browser("deployer").post("/new", {"text": text("shop").replace("\n", "\r\n")})
-    assert Service.objects.get().target == 2
+    assert ServiceVersion.objects.get().text == text("shop")
     assert "\r" not in ServiceVersion.objects.get().text
 
 
