@@ -24,8 +24,11 @@ from controlplane.settings import *  # noqa: E402, F403
 from controlplane.settings import DATABASES, MIDDLEWARE, ROLLCALL, SQLITE, STORAGES  # noqa: E402
 
 STORAGES = STORAGES | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
-# It looks through all static files for each client that a test makes, and no test asks such a client for one.
-MIDDLEWARE = [each for each in MIDDLEWARE if each != "servestatic.middleware.ServeStaticMiddleware"]
+SERVESTATIC_AUTOREFRESH = True
+SERVESTATIC_USE_FINDERS = True
+if "pytest" in sys.modules:
+    # It looks through all static files for each client that a test makes, and no test asks such a client for one.
+    MIDDLEWARE = [each for each in MIDDLEWARE if each != "servestatic.middleware.ServeStaticMiddleware"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 if SQLITE:
     # A file, as in life: a database in memory knows no second connection.
