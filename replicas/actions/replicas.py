@@ -57,15 +57,21 @@ def withdraw(replica_id: int, *, reason: str, actor: str) -> bool:
 
 
 def retire(replica_id: int, trigger: str, *, reason: str, actor: str) -> bool:
-    """Begin the end of a replica by `trigger` (retired, drain_begun, drained); a live launch of it is cancelled."""
+    """Begin the end of a replica by `trigger` (retired, drain_begun, drained); a live launch of it is cancelled.
+
+    So is the launch of a replica that is shutting down for another reason, such as a preemption. False: nothing to do.
+    """
     with writing():
         replica = locked(Replica, replica_id)
-        if replica is None or not transition(replica, trigger, reason=reason, actor=actor):
+        if replica is None:
+            return False
+        moved = transition(replica, trigger, reason=reason, actor=actor)
+        if not moved and replica.state != ReplicaState.SHUTTING_DOWN:
             return False
         operation = operations.live_of(replica_id)
         if operation is not None and operation.kind == OperationKind.LAUNCH:
-            operations.mark_cancel(operation, reason=reason, actor=actor)
-        return True
+            return operations.mark_cancel(operation, reason=reason, actor=actor) or moved
+        return moved
 
 
 def begin_down(replica_id: int, *, reason: str, actor: str) -> Operation | None:

@@ -120,6 +120,16 @@ def test_settling_ends_operation_and_replica_together_or_neither():
     assert (replica.state, replica.outcome, replica.reason) == ("TERMINATED", "TERMINATED", "not wanted")
 
 
+def test_a_launch_that_waits_is_cancelled_when_its_replica_was_preempted():
+    replica = cast.pending(cast.service())
+    operation = waiting(replica, seconds=300)
+    assert replicas.observe(replica.pk, "preempted", reason="taken away", actor="controller")
+    assert replicas.retire(replica.pk, "retired", reason="preempted", actor="controller")
+    assert Operation.objects.get(pk=operation.pk).cancel_requested_at is not None
+    replica.refresh_from_db()
+    assert (replica.state, replica.outcome, replica.reason) == ("SHUTTING_DOWN", "PREEMPTED", "taken away")
+
+
 def test_an_orphan_goes_on_from_its_checkpoint():
     replica = cast.pending(cast.service())
     operation = waiting(replica, seconds=0)
