@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 
+from tests.web.browser import Browser
 from tests.web.site import Site
 
 _numbers = count(1)
@@ -32,3 +33,11 @@ def service(site: Site) -> int:
     """The id of a new service."""
     made: int = site.scribe.service(name=f"service-{next(_numbers)}")
     return made
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of this process."""
+    made = Browser()
+    yield made
+    made.close()

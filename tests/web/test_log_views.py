@@ -32,7 +32,7 @@ def test_a_download_is_the_log_byte_for_byte(site: Site, viewer: str, log: Path,
     status, headers, body = site.get(f"{address}download", viewer)
     assert status == 200
     assert body == bytes(range(256)) + b"\xff\n<b>"
-    assert headers["content-length"] == "260"
+    assert headers["content-length"] == "261"
     assert headers["content-type"] == "text/plain; charset=utf-8"
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["content-disposition"].startswith('attachment; filename="service-')
