@@ -20,6 +20,7 @@ from replicas.providers import procs
 from replicas.providers.base import ProviderError
 
 SHIM = Path(__file__).with_name("shim.py")
+BASH = shutil.which("bash", path="/bin:/usr/bin:/usr/local/bin") or "bash"
 START_SECONDS = 20.0
 # Not sys.executable: a virtual environment may be made anew while replicas run.
 PYTHON = getattr(sys, "_base_executable", None) or sys.executable
@@ -198,12 +199,18 @@ def encode(command: Command, release: int | None) -> bytes:
         fields.append((name, str(getattr(command, name))))
     if release is not None:
         fields.append(("release", str(release)))
-    for name, value in fields:
-        if "\0" in value:
-            raise ProviderError(
-                f"A value of {name!r} holds a NUL character, which no process can be given.", retryable=False
-            )
-    return b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in [*fields, ("end", "")])
+    return b"".join(_field(name, value) for name, value in [*fields, ("end", "")])
+
+
+def _field(name: str, value: str) -> bytes:
+    try:
+        field = os.fsencode(f"{name}={value}")
+    except UnicodeEncodeError:
+        field = b"\0"
+    if b"\0" in field:
+        message = f"A value of {name!r} holds a character that no process can be given (NUL, or half of a pair)."
+        raise ProviderError(message, retryable=False)
+    return field + b"\0"
 
 
 def _converse(process: "subprocess.Popen[bytes]", order: bytes) -> bytes:

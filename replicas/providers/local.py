@@ -37,7 +37,7 @@ from replicas.providers.base import (
     ProviderError,
     Waiting,
 )
-from replicas.providers.control import Command, Control, Record, Running
+from replicas.providers.control import BASH, Command, Control, Record, Running
 from replicas.providers.layout import ReplicaDirectory
 from replicas.providers.local_clear import clear_processes, still_there
 from replicas.providers.local_setup import Setups
@@ -110,7 +110,7 @@ class LocalProvider:
         with ports.reserved(f"{self.home} {order.replica_uid} {order.attempt}", first, last, fixed) as reservation:
             env = environment.of_run(order, self.home, place.home, venv, reservation.port)
             command = Command(
-                argv=("/bin/bash", "-c", str(order.spec.get("run") or "")),
+                argv=(BASH, "-c", str(order.spec.get("run") or "")),
                 cwd=place.work,
                 env=env,
                 log=place.log,

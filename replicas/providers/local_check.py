@@ -13,6 +13,16 @@ _ANYWHERE = Path("/")
 ELSEWHERE = "needs another provider"
 UNITS = {"": 1 << 30, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "B": 1}
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
+POOL = "a pool of workers, which has no endpoint,"
+TASK_FIELDS = {
+    "volumes": "a volume",
+    "volume_mounts": "a volume",
+    "pool": POOL,
+    "managed_secrets": "a secret that SkyPilot's API server keeps",
+    "api_server_access": "access to SkyPilot's API server",
+    "event_callback": "a script for SkyPilot's events",
+    "file_mounts_mapping": "what SkyPilot's API server has uploaded",
+}
 # Fields of resources that choose or describe a machine; this machine is what it is.
 MACHINE_FIELDS = (
     "cloud", "region", "zone", "infra", "instance_type", "use_spot", "accelerators", "accelerator_args", "volumes",
@@ -38,10 +48,9 @@ def _task(spec: Mapping[str, Any]) -> list[str]:
         found.append(f"num_nodes: a replica on {nodes} machines {ELSEWHERE}, local has one")
     if isinstance(spec.get("workdir"), Mapping):
         found.append(f"workdir: cloning a git repository {ELSEWHERE}: give a path of this machine, or clone in setup")
-    for name, what in (("volumes", "volumes"), ("volume_mounts", "volume mounts"), ("pool", "a pool of workers")):
-        if spec.get(name):
-            found.append(f"{name}: {what} {ELSEWHERE}")
-    return found
+    found += [f"{name}: {what} {ELSEWHERE}" for name, what in TASK_FIELDS.items() if spec.get(name)]
+    service = spec.get("service") or {}
+    return found + [f"service.{name}: {POOL} {ELSEWHERE}" for name in ("pool", "workers") if service.get(name)]
 
 
 def _mounts(spec: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from signal import SIGKILL
 
 from replicas.providers import cgroups, environment, local_check, locks, logs, procs, trees
 from replicas.providers.base import Checkpoint, LaunchOrder, ProviderError, Waiting
-from replicas.providers.control import PYTHON, Command, Control, Record, Running
+from replicas.providers.control import BASH, PYTHON, Command, Control, Record, Running
 from replicas.providers.layout import ReplicaDirectory, VersionDirectory
 from replicas.providers.local_clear import clear, tries
 from replicas.providers.local_snapshot import WORK, Snapshots, copy_home
@@ -102,7 +102,7 @@ class Setups:
             logs.append_to(order.log, sentence)
         control = Control(site.setup / str(number))
         command = Command(
-            argv=(PYTHON, "-I", str(VENV_MAKER), str(site.venv), "/bin/bash", "-c", str(order.spec["setup"])),
+            argv=(PYTHON, "-I", str(VENV_MAKER), str(site.venv), BASH, "-c", str(order.spec["setup"])),
             cwd=site.home / WORK,
             env=environment.of_setup(order, self._home, site.home, site.venv, site.per_version),
             log=site.log,

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from replicas.providers.base import ProviderError
@@ -113,25 +114,19 @@ def digest(root: Path) -> str:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a tree, also one with directories that its owner made read-only; nothing there is success.
+    """Remove a file or a tree, also one with directories that were made read-only; nothing there is success.
 
     Raises ProviderError when something stays.
     """
-
-    def open_up(function: Callable[..., object], name: str, _: object) -> None:
-        try:
-            os.chmod(os.path.dirname(name), 0o700)
-            os.chmod(name, 0o700, follow_symlinks=True)
-            function(name)
-        except OSError:
-            pass  # what stays is seen below
-
     if path.is_symlink() or path.is_file():
         path.unlink(missing_ok=True)
-    elif path.exists():
-        shutil.rmtree(path, onerror=open_up)
-        if path.exists():
-            shutil.rmtree(path, ignore_errors=True)
+        return
+    shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        for folder, _, _ in os.walk(path):
+            with suppress(OSError):
+                os.chmod(folder, 0o700)
+        shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         raise ProviderError(f"{path} cannot be removed: see who owns what is in it, and remove it by hand.")
 

@@ -268,10 +268,12 @@ def test_a_directory_that_cannot_be_written_is_an_error_with_its_cause(bench: Be
     assert bench.everyone() == []
 
 
-def test_a_nul_in_a_value_is_refused(bench: Bench) -> None:
-    with pytest.raises(ProviderError, match="NUL") as caught:
-        bench.start("echo \0")
+@pytest.mark.parametrize("text", ["echo \0", "echo \ud800"])
+def test_what_no_process_can_be_given_is_refused(bench: Bench, text: str) -> None:
+    with pytest.raises(ProviderError, match="'arg' holds a character that no process can be given") as caught:
+        bench.start(text)
     assert not caught.value.retryable
+    assert bench.everyone() == []
 
 
 def test_a_record_that_somebody_else_wrote_is_none(bench: Bench) -> None:
