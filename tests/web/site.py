@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +28,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Scribe:
-    """The writer process (tests.web.scribe), called like an object."""
+    """The writer process (a module such as tests.web.scribe), called like an object."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], module: str = "tests.web.scribe") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.web.scribe"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
@@ -53,6 +55,20 @@ class Scribe:
         self._process.communicate(timeout=20)
 
 
+@cache
+def _migrated() -> bytes:
+    """A database with all tables and nothing in them."""
+    with tempfile.TemporaryDirectory(prefix="rc-", dir="/tmp") as home:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL_")}
+        environment = kept | {"DJANGO_SETTINGS_MODULE": "tests.settings", "ROLLCALL_HOME": home}
+        migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
+        subprocess.run(migrate, cwd=ROOT, env=environment, check=True, timeout=120)
+        with sqlite3.connect(Path(home, "db", "rollcall.sqlite3")) as database:
+            content: bytes = database.serialize()
+        database.close()
+    return content
+
+
 class Site:
     """One home with its server. The listening socket stays open over a restart, so clients keep their address."""
 
@@ -63,8 +79,8 @@ class Site:
         self.origin = f"http://127.0.0.1:{self.port}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL_")}
         self.environment = kept | {"DJANGO_SETTINGS_MODULE": settings, "ROLLCALL_HOME": str(self.home), **environment}
-        migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
-        subprocess.run(migrate, cwd=ROOT, env=self.environment, check=True, timeout=60)
+        (self.home / "db").mkdir(mode=0o700)
+        (self.home / "db" / "rollcall.sqlite3").write_bytes(_migrated())
         self.scribe = Scribe(self.environment)
         self.process: subprocess.Popen[bytes] | None = None
         self.output = self.home / "web.out"

@@ -1,0 +1,248 @@
+"""The log view in Chromium: a hundred thousand lines, following, scrolling back, searching, and hostile text."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.needs import needs
+from tests.web.browser import Browser, Tab
+from tests.web.site import Site
+
+pytestmark = [pytest.mark.browser, needs("chromium")]
+
+SHOWN = "[...document.querySelectorAll('.log-row:not([hidden])')].map((row) => row.textContent)"
+BADGE = "document.querySelector('.log-badge').dataset.state"
+BOX = "document.querySelector('.log-box')"
+AT_BOTTOM = f"{BOX}.scrollTop + {BOX}.clientHeight >= {BOX}.scrollHeight - 2"
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """A web process with the test pages."""
+    made = Site("tests.web.page_settings")
+    try:
+        yield made.start()
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def log(site: Site, service: int) -> Path:
+    """The run log of a replica, empty."""
+    path = site.home / "replicas" / f"r{service}" / "run.log"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    return path
+
+
+@pytest.fixture
+def replica(site: Site, service: int, log: Path) -> int:
+    """The id of that replica."""
+    made: int = site.scribe.replica(service_id=service, log=str(log))["replica"]
+    return made
+
+
+@pytest.fixture
+def tab(site: Site, viewer: str, browser: Browser) -> Iterator[Tab]:
+    """A window on the log; at its end, nothing may have gone wrong in it."""
+    made = browser.tab(site.origin, site.cookies(viewer))
+    yield made
+    troubles = made.troubles
+    made.close()
+    assert troubles == []
+
+
+def show(tab: Tab, replica: int) -> None:
+    """Open the page of the log."""
+    tab.goto(f"/test/log?replica={replica}")
+
+
+def shown(tab: Tab) -> list[str]:
+    """The lines in the document, from top to bottom."""
+    rows = "[...document.querySelectorAll('.log-row:not([hidden])')]"
+    top = "(row) => new DOMMatrix(getComputedStyle(row).transform).m42"
+    lines: list[str] = tab.ask(
+        f"{rows}.map((row) => [({top})(row), row.textContent]).sort((a, b) => a[0] - b[0]).map((x) => x[1])"
+    )
+    return lines
+
+
+def wheel(tab: Tab, pixels: int) -> None:
+    """Scroll as a user does."""
+    tab(lambda page: (page.mouse.move(300, 300), page.mouse.wheel(0, pixels)))
+
+
+def coloured(first: int, last: int) -> str:
+    return "".join(f"\x1b[32mINFO\x1b[0m line {number} \x1b[1;31mred\x1b[0m tail\n" for number in range(first, last))
+
+
+def test_a_hundred_thousand_coloured_lines_are_followed_with_few_nodes(tab: Tab, log: Path, replica: int) -> None:
+    log.write_text(coloured(0, 1000))
+    show(tab, replica)
+    tab.until(f"{SHOWN}.some((text) => text.includes('line 999 '))")
+    with log.open("a") as file:
+        for first in range(1000, 100_000, 9000):
+            file.write(coloured(first, min(first + 9000, 100_000)))
+            file.flush()
+    tab.until(f"{SHOWN}.some((text) => text.includes('line 99999 '))", 60)
+    assert tab.ask("document.querySelectorAll('*').length") < 1000
+    assert tab.ask("document.querySelector('.log-space').getBoundingClientRect().height") == 100_000 * 18
+    assert tab.ask(AT_BOTTOM)
+    lines = [int(re.search(r"line (\d+)", text)[1]) for text in shown(tab)]  # type: ignore[index]
+    assert lines == list(range(lines[0], 100_000))
+    styles = "[...document.querySelector('.log-row:not([hidden])').children].map((part) => part.className)"
+    assert tab.ask(styles) == ["ansi-fg-green", "", "ansi-bold ansi-fg-red", ""]
+
+
+def test_scrolling_up_stops_the_following_until_it_is_asked_for_again(tab: Tab, log: Path, replica: int) -> None:
+    log.write_text(coloured(0, 500))
+    show(tab, replica)
+    tab.until(f"{SHOWN}.some((text) => text.includes('line 499 '))")
+    assert tab.ask("document.querySelector('.log-follow').hidden")
+    wheel(tab, -2000)
+    tab.until("!document.querySelector('.log-follow').hidden")
+    before = shown(tab)
+    with log.open("a") as file:
+        file.write(coloured(500, 600))
+    tab.until("document.querySelector('.log-follow').textContent === 'Follow (100 new)'")
+    assert shown(tab) == before
+    tab(lambda page: page.click(".log-follow"))
+    tab.until(f"{SHOWN}.some((text) => text.includes('line 599 '))")
+    assert tab.ask(AT_BOTTOM)
+    wheel(tab, -500)
+    tab.until("!document.querySelector('.log-follow').hidden")
+    wheel(tab, 5000)
+    tab.until("document.querySelector('.log-follow').hidden")
+
+
+def test_older_lines_come_when_one_scrolls_back(tab: Tab, log: Path, replica: int) -> None:
+    log.write_text("".join(f"line {number}\n" for number in range(5000)))
+    show(tab, replica)
+    tab.until(f"{SHOWN}.includes('line 4999')")
+    for _ in range(40):
+        wheel(tab, -20_000)
+        if "line 0" in shown(tab):
+            break
+        tab(lambda page: page.wait_for_timeout(150))
+    lines = [int(text.removeprefix("line ")) for text in shown(tab)]
+    assert lines == list(range(lines[0], lines[0] + len(lines)))
+    assert lines[0] == 0
+    assert tab.ask("document.querySelector('.log-space').getBoundingClientRect().height") == 5000 * 18
+
+
+def test_a_search_counts_and_jumps_to_what_is_not_loaded(tab: Tab, log: Path, replica: int) -> None:
+    log.write_text(
+        "".join(f"line {number}{' NEEDLE é' if number in (77, 40_000) else ''}\n" for number in range(60_000))
+    )
+    show(tab, replica)
+    tab.until(f"{SHOWN}.includes('line 59999')")
+    tab(lambda page: page.fill(".log-search", "needle"))
+    tab.until("document.querySelector('.log-count').textContent === '2 of 2'")
+    tab.until("document.querySelector('.log-marked')?.textContent === 'line 40000 NEEDLE é'")
+    assert tab.ask("document.querySelector('.log-marked mark').textContent") == "NEEDLE"
+    tab(lambda page: page.press(".log-search", "Shift+Enter"))
+    tab.until("document.querySelector('.log-marked:not([hidden])')?.textContent === 'line 77 NEEDLE é'")
+    assert tab.ask("document.querySelector('.log-count').textContent") == "1 of 2"
+    assert tab.ask(BADGE) == "paused"
+    lines = [int(text.split()[1]) for text in shown(tab)]
+    assert lines == list(range(lines[0], lines[0] + len(lines)))
+    tab(lambda page: page.click(".log-follow"))
+    tab.until(f"{SHOWN}.includes('line 59999')")
+    with log.open("a") as file:
+        file.write("the newest\n")
+    tab.until(f"{SHOWN}.includes('the newest')")
+    assert tab.ask(BADGE) == "live"
+
+
+def test_going_down_from_an_old_place_meets_the_live_end(tab: Tab, log: Path, replica: int) -> None:
+    log.write_text("".join(f"line {number}\n" for number in range(30_000)))
+    show(tab, replica)
+    tab.until(f"{SHOWN}.includes('line 29999')")
+    tab(lambda page: page.fill(".log-search", "line 20000"))
+    tab.until(f"{SHOWN}.includes('line 20000')")
+    for _ in range(100):
+        if tab.ask(BADGE) == "live":
+            break
+        wheel(tab, 30_000)
+        tab(lambda page: page.wait_for_timeout(100))
+    wheel(tab, 1_000_000)
+    with log.open("a") as file:
+        file.write("the newest\n")
+    tab.until(f"{SHOWN}.includes('the newest')")
+    heights = "document.querySelector('.log-space').getBoundingClientRect().height"
+    first = int(shown(tab)[0].removeprefix("line "))
+    assert tab.ask(heights) % 18 == 0
+    assert first > 29_000
+
+
+def test_a_progress_bar_is_redrawn_in_its_line(tab: Tab, log: Path, replica: int) -> None:
+    log.write_text("start\n")
+    show(tab, replica)
+    tab.until(f"{SHOWN}.includes('start')")
+    with log.open("a", buffering=1) as file:
+        for percent in range(0, 101, 10):
+            file.write(f"\r{percent:3}% |{'#' * (percent // 10)}")
+            file.flush()
+        file.write("\rdone\x1b[K\nnext\n")
+    tab.until(f"{SHOWN}.includes('next')")
+    assert shown(tab) == ["start", "done", "next"]
+
+
+def test_hostile_text_is_text(tab: Tab, log: Path, replica: int) -> None:
+    hostile = [
+        "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>",
+        "\x1b]8;;javascript:alert(1)\x07a link\x1b]8;;\x07 \x1b]0;title\x07",
+        "\u202egnirts\u202c \u2028 \x00 \x07 \x1b[31;999;;m\x1b[",
+        "bad \udcff byte",
+        "x" * 5000,
+    ]
+    log.write_bytes("\n".join(hostile).encode(errors="surrogateescape") + b"\n")
+    show(tab, replica)
+    tab.until(f"{SHOWN}.some((text) => text.startsWith('xxxxx'))")
+    lines = shown(tab)
+    assert lines[0] == hostile[0]
+    assert lines[1] == "a link "
+    assert lines[2].startswith("\u202egnirts\u202c \u2028 \u2400 \u2407 ")
+    assert lines[3] == "bad \ufffd byte"
+    assert lines[4] == hostile[4]
+    assert tab.ask("document.querySelectorAll('.log a, .log img, .log script').length") == 1  # the download
+    assert tab.ask("document.title") == "test"
+
+
+def test_long_lines_wrap_when_asked(tab: Tab, log: Path, replica: int) -> None:
+    log.write_text("short\n" + "w" * 1000 + "\nlast\n")
+    show(tab, replica)
+    tab.until(f"{SHOWN}.includes('last')")
+    height = "document.querySelector('.log-space').getBoundingClientRect().height"
+    assert tab.ask(height) == 3 * 18
+    assert tab.ask("document.querySelector('.log-box').scrollWidth > document.querySelector('.log-box').clientWidth")
+    tab(lambda page: page.click("text=Wrap"))
+    tab.until(f"{height} > {5 * 18}")
+    assert tab.ask("document.querySelector('.log-box').scrollWidth <= document.querySelector('.log-box').clientWidth")
+    row = "[...document.querySelectorAll('.log-row:not([hidden])')].find((row) => row.textContent.startsWith('www'))"
+    assert tab.ask(f"{row}.getBoundingClientRect().height") == tab.ask(height) - 2 * 18
+
+
+def test_the_view_goes_on_after_the_server_was_killed(tab: Tab, log: Path, replica: int, site: Site) -> None:
+    log.write_text("".join(f"line {number}\n" for number in range(100)))
+    show(tab, replica)
+    tab.until(f"{SHOWN}.includes('line 99')")
+    site.kill()
+    tab.until(f"{BADGE} === 'lost'")
+    with log.open("a") as file:
+        file.write("".join(f"line {number}\n" for number in range(100, 120)))
+    site.start()
+    tab.until(f"{SHOWN}.includes('line 119') && {BADGE} === 'live'")
+    assert tab.ask("document.querySelector('.log-space').getBoundingClientRect().height") == 120 * 18
+    tab.troubles[:] = [each for each in tab.troubles if "WebSocket" not in each and "/session" not in each]
+    tab.troubles[:] = [each for each in tab.troubles if "ERR_CONNECTION" not in each]
+
+
+def test_an_ended_log_says_so(tab: Tab, log: Path, replica: int, site: Site) -> None:
+    log.write_text("bye\n")
+    show(tab, replica)
+    tab.until(f"{SHOWN}.includes('bye')")
+    site.scribe.end(replica_id=replica)
+    tab.until(f"{BADGE} === 'ended'")
