@@ -132,7 +132,7 @@ def test_secrets_are_private_and_stay(new_control_plane: Maker) -> None:
 
 
 def test_the_admin_password_reaches_no_other_process(plane: ControlPlane) -> None:
-    for pid in plane.plane():
+    for pid in plane.control_plane():
         assert "ROLLCALL_ADMIN_PASSWORD" not in processes.environment(pid), pid
 
 
