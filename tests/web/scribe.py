@@ -5,6 +5,7 @@ The server under test has a home of its own, which the settings of the test proc
 
 import json
 import sys
+import time
 from typing import Any
 
 import django
@@ -64,6 +65,19 @@ def emit(service_id: int, count: int = 1, each: int = 1, reason: str = "", trigg
             for _ in range(start, min(start + each, count)):
                 transition.change(row, trigger, reason=reason, actor="test")
     return list(Event.objects.filter(pk__gt=before).order_by("pk").values_list("pk", flat=True))
+
+
+def emit_at_pace(service_id: int, count: int, seconds: float) -> list[tuple[int, float]]:
+    """Change the service `count` times, `seconds` apart; the id of each event, and the boot clock after its commit."""
+    row = Service.objects.get(pk=service_id)
+    found = []
+    for _ in range(count):
+        with transition.writing():
+            transition.change(row, "noted", reason="", actor="test")
+        committed = time.clock_gettime(time.CLOCK_BOOTTIME)
+        found.append((newest(), committed))
+        time.sleep(seconds)
+    return found
 
 
 def emit_quietly(service_id: int) -> int:
@@ -161,6 +175,7 @@ DOORS = {
         end_session,
         service,
         emit,
+        emit_at_pace,
         emit_quietly,
         prune_events,
         newest,
