@@ -19,21 +19,25 @@ DEBUG = ROLLCALL.debug
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *ROLLCALL.allowed_hosts]
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "servestatic",
-    "django.contrib.staticfiles",
-    "channels",
-    "csp",
-    "django_ace",
-    "django_htmx",
     "django_q",
     "replicas",
     "controlplane",
 ]
+if PROCESS not in {"pool", "controller"}:  # those answer no browser: a sixth of their start and some memory less
+    INSTALLED_APPS = [
+        "django.contrib.admin",
+        "django.contrib.sessions",
+        "django.contrib.messages",
+        "servestatic",
+        "django.contrib.staticfiles",
+        "channels",
+        "csp",
+        "django_ace",
+        "django_htmx",
+        *INSTALLED_APPS,
+    ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
