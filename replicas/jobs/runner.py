@@ -197,7 +197,9 @@ def perform(operation_id: int, work: Callable[[Step], None]) -> None:
         meter = Meter()
         provider = registry.get(replica.provider, settings.ROLLCALL.home)
         secrets, sealed = _secrets(replica)
-        work(Step(operation, replica, provider, order_for(operation, replica, secrets), meter, sealed))
+        order = order_for(operation, replica, secrets)
+        order.log.parent.mkdir(parents=True, exist_ok=True)  # providers write to it as well, and only inform by it
+        work(Step(operation, replica, provider, order, meter, sealed))
 
 
 def _secrets(replica: Replica) -> tuple[dict[str, str], str]:

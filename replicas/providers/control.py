@@ -9,7 +9,6 @@ import shutil
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,13 +173,6 @@ class Control:
             return [Path(line) for line in (self.directory / "cgroups").read_text().splitlines()]
         except FileNotFoundError:
             return []
-
-    def age(self) -> float:
-        """Seconds since the last start."""
-        try:
-            return max(0.0, time.time() - (self.directory / "shim").stat().st_mtime)
-        except FileNotFoundError:
-            return 0.0
 
     def remove(self) -> None:
         """Forget it all. Only when nothing runs."""

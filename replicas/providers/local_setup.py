@@ -130,7 +130,8 @@ class Setups:
             return Waiting(checkpoint, "an earlier setup is being ended", LOOK_SECONDS, running.shim)
         offset = _copy_log(order, site, control, checkpoint)
         state = {**checkpoint, "setup": int(control.directory.name), "offset": offset}
-        return Waiting(state, f"setup is running ({control.age():.0f} s)", LOOK_SECONDS, running.shim)
+        # Without the time that it has taken: each second would be an event for every replica that waits.
+        return Waiting(state, "setup is running", LOOK_SECONDS, running.shim)
 
     def _tell_end(
         self, order: LaunchOrder, site: Site, control: Control, record: Record, checkpoint: Checkpoint

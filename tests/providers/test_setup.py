@@ -50,7 +50,7 @@ def test_the_step_that_starts_it_does_not_wait_for_it(local: Cast) -> None:
     began = time.monotonic()
     step = first_step(local, local.order(setup="sleep 1000"))
     assert time.monotonic() - began < 5
-    assert step.reason.startswith("setup is running (")
+    assert step.reason == "setup is running"
     assert step.seconds <= 1
     assert step.watch is not None
     assert procs.alive(*step.watch)
