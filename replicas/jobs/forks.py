@@ -11,13 +11,15 @@ _warm = False
 
 
 def share_memory() -> None:
-    """In a pool's leader: prepare before each fork from here on."""
+    """In a pool's leader: prepare before each fork from here on, and have what is forked tell of heartbeats."""
     import replicas.jobs.beats
     import replicas.jobs.down
     import replicas.jobs.launch
     import replicas.jobs.probe
     import replicas.jobs.pruning  # noqa: F401
+    from replicas.jobs import beats, queue
 
+    queue.when_beaten(beats.got_through)
     os.register_at_fork(before=before_fork)
 
 

@@ -1,9 +1,12 @@
 """The doorbell to the workers: a message says which row to look at, and nothing is lost if it comes twice or never."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from django.utils import timezone
 from django_q.models import Task
+from django_q.signals import post_execute
 from django_q.tasks import async_task
 
 from replicas.core.values import Lane, OperationKind
@@ -31,6 +34,16 @@ def offer_probe(shard: int) -> None:
 def offer_beat(lane: Lane) -> None:
     """Ask a lane for a sign of life."""
     async_task(BEAT, list(Lane).index(lane), cluster=lane.value, save=False)
+
+
+def when_beaten(call: Callable[[Lane], None]) -> None:
+    """In a pool: have `call` called with the lane whenever a heartbeat job was done and is acknowledged."""
+
+    def acknowledged(task: dict[str, Any], **_named: Any) -> None:
+        if task["func"] == BEAT and task["success"]:
+            call(list(Lane)[task["args"][0]])
+
+    post_execute.connect(acknowledged, weak=False, dispatch_uid="beats")
 
 
 def offer_pruning() -> None:
