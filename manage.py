@@ -10,7 +10,13 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from controlplane.home import HomeError
+    from replicas.config import ConfigError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except (ConfigError, HomeError) as error:  # a setting is wrong: its message is for a person
+        sys.exit(f"{error}")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,8 @@
 from typing import Any
 
 import dj_database_url
-from django.core.exceptions import ImproperlyConfigured
 
-from replicas.config import Config
+from replicas.config import Config, ConfigError
 
 # IMMEDIATE takes the write lock when a transaction begins: a reader that turns writer halfway is what SQLite answers
 # with "database is locked", whatever the timeout.
@@ -25,7 +24,7 @@ def database(config: Config, url: str, process: str) -> dict[str, Any]:
     """The entry of Django's DATABASES for `url` (empty: SQLite in the home) in a process of the given kind.
 
     Connections are kept in processes whose threads are few: a pool's, the controller. Under ASGI a kept connection
-    leaks with its thread, so web has a pool of connections instead. Raises ImproperlyConfigured.
+    leaks with its thread, so web has a pool of connections instead. Raises ConfigError.
     """
     kept = KEEP_SECONDS if process in {"pool", "controller"} else 0
     keeping = {"CONN_MAX_AGE": kept, "CONN_HEALTH_CHECKS": kept > 0}
@@ -35,7 +34,7 @@ def database(config: Config, url: str, process: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = dict(dj_database_url.parse(url)) | keeping
     except ValueError as error:
-        raise ImproperlyConfigured(
+        raise ConfigError(
             f"DATABASE_URL cannot be read ({error}). Use postgres://USER:PASSWORD@HOST:PORT/NAME, "
             "or leave it unset for SQLite in the home."
         ) from None
@@ -46,7 +45,7 @@ def database(config: Config, url: str, process: str) -> dict[str, Any]:
         if process == "web":
             options.setdefault("pool", dict(POSTGRESQL_POOL))
     else:
-        raise ImproperlyConfigured(
+        raise ConfigError(
             f"DATABASE_URL names {found['ENGINE']}, which Rollcall does not support. Use SQLite or PostgreSQL."
         )
     return found | {"OPTIONS": options}

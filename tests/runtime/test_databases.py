@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
 from controlplane.databases import database, pools
-from replicas.config import Config
+from replicas.config import Config, ConfigError
 
 CONFIG = Config(Path("/srv/rollcall"))
 POSTGRES = "postgres://someone:secret@db.example:5432/rollcall"
@@ -43,12 +42,12 @@ def test_connections_are_kept_only_where_threads_are_few(process: str, kept: boo
 
 @pytest.mark.parametrize("url", ["mysql://x/y", "nonsense", "oracle://x"])
 def test_other_databases_are_refused_in_words(url: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL"):
+    with pytest.raises(ConfigError, match="DATABASE_URL"):
         database(CONFIG, url, "web")
 
 
 def test_a_password_is_never_in_the_message() -> None:
-    with pytest.raises(ImproperlyConfigured) as error:
+    with pytest.raises(ConfigError) as error:
         database(CONFIG, "postgres://someone:hunter2@host:port/x", "web")
     assert "hunter2" not in str(error.value)
 

@@ -109,6 +109,24 @@ def test_an_address_of_another_machine_is_refused(new_control_plane: Maker) -> N
     assert "Cannot listen on 192.0.2.1" in tried.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ROLLCALL_MAX_LAUNCHES", "many", "ROLLCALL_MAX_LAUNCHES='many' is not a whole number."),
+        ("DATABASE_URL", "mysql://x", "DATABASE_URL"),
+        ("ROLLCALL_HOME", "/proc/none", "The home /proc/none cannot be used"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence_and_no_traceback(
+    new_control_plane: Maker, name: str, value: str, says: str
+) -> None:
+    plane = new_control_plane(**{name: value})
+    tried = plane.manage("up", "--port=0", check=False)
+    assert tried.returncode == 1
+    assert says in tried.stderr
+    assert "Traceback" not in tried.stderr
+
+
 def test_stop_from_elsewhere(new_control_plane: Maker) -> None:
     plane = new_control_plane()
     assert "No control plane runs" in plane.manage("stop").stdout
