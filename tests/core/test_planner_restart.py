@@ -115,6 +115,10 @@ class TestScaling:
         rows = [*ready(1), crashed(2, 20 + 601, restarts=2)]
         assert plan(web(target=2), rows, NOW).actions == (Create(1, None, 0, "2 wanted, 1 there"),)
 
+    def test_more_failures_than_places_fill_only_the_places(self) -> None:
+        rows = [crashed(1, 30, restarts=1), crashed(2, 40, restarts=1), crashed(3, 40, restarts=1)]
+        assert [action.replaces for action in plan(web(target=2), rows, NOW).actions] == [1, 2]
+
     def test_who_may_be_replaced_first_comes_first(self) -> None:
         rows = [crashed(1, 1, restarts=6), crashed(2, 1, restarts=1), crashed(3, 30, restarts=2)]
         assert [action.replaces for action in plan(web(target=1), rows, NOW).actions] == [3]
