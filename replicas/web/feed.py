@@ -22,7 +22,7 @@ from replicas.web.offload import query, report, tailer_query
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0  # the fallback for a ring that was lost, and for changes made on other hosts
-PACE_SECONDS = 0.125  # at most eight messages a second; a lone event goes out at once
+PACE_SECONDS = 0.1  # at most ten messages a second; a lone event goes out at once
 TROUBLE_SECONDS = 1.0
 BEAT_SECONDS = 3.0
 CHECK_SECONDS = 2.0

@@ -5,16 +5,22 @@ Django's own way shares one thread for the whole process: one slow query would f
 
 import asyncio
 import logging
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import close_old_connections
+from django.db import Error as DatabaseTrouble
+from django.db import close_old_connections, connection
 
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+KEEP_SECONDS = 30.0
+_kept = threading.local()
 
 # The tailer has a thread to itself: it must not stand in line behind sockets that replay.
 TAILER = ThreadPoolExecutor(1, thread_name_prefix="tailer")
@@ -38,12 +44,21 @@ async def file_work(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 def tidily(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call `function` between two clean-ups of this thread's database connections, as Django does for a request."""
-    close_old_connections()
+    """Call `function` and tidy this thread's connection up, as Django does around a request.
+
+    A connection to SQLite takes several times as long to open as a query takes, so a thread keeps it for a while. One
+    to PostgreSQL comes from the pool and goes back.
+    """
     try:
         return function(*args, **kwargs)
+    except DatabaseTrouble:
+        connection.close()
+        raise
     finally:
-        close_old_connections()
+        now = time.monotonic()
+        if connection.vendor != "sqlite" or now > getattr(_kept, "until", 0.0):
+            close_old_connections()
+            _kept.until = now + KEEP_SECONDS
 
 
 def report(task: "asyncio.Task[None]") -> None:
