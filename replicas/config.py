@@ -60,7 +60,7 @@ class Config:
     stale_seconds: float = setting(8.0, "A worker that is silent for so long lost its operation.", least=1, most=600)
     redeliver_seconds: float = setting(5.0, "An operation nobody took up is handed over again.", least=0.5, most=600)
     long_workers: int = setting(4, "Workers of the pool for launches and downs.", least=1, most=64)
-    short_workers: int = setting(2, "Workers of the pool for probes and quick work.", least=1, most=64)
+    short_workers: int = setting(2, "Workers of the pool for probes and quick work.", least=2, most=65)
     probe_shards: int = setting(1, "Probe jobs that share the replicas; each holds one short worker.", least=1, most=64)
     tick_seconds: float = setting(1.0, "The controller looks at everything at least this often.", least=0.05, most=60)
     prune_days: float = setting(7.0, "Ended replicas, operations and their logs are kept this long.", least=0)
@@ -87,6 +87,11 @@ class Config:
             raise ConfigError(
                 f"ROLLCALL_REPLICA_PORT_FIRST={config.replica_port_first} is above "
                 f"ROLLCALL_REPLICA_PORT_LAST={config.replica_port_last}: swap them."
+            )
+        if config.probe_shards >= config.short_workers:
+            raise ConfigError(
+                f"ROLLCALL_PROBE_SHARDS={config.probe_shards} leaves none of ROLLCALL_SHORT_WORKERS="
+                f"{config.short_workers} for other work: set the workers to {config.probe_shards + 1} or more."
             )
         return config
 

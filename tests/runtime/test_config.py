@@ -53,6 +53,7 @@ def test_a_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
         ("ROLLCALL_HTTPS", "perhaps", "neither yes nor no"),
         ("ROLLCALL_LOG_LEVEL", "LOUD", "not a level"),
         ("ROLLCALL_REPLICA_PORT_FIRST", "32001", "above ROLLCALL_REPLICA_PORT_LAST"),
+        ("ROLLCALL_PROBE_SHARDS", "2", "set the workers to 3 or more"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_variable(name: str, value: str, says: str) -> None:
