@@ -28,6 +28,7 @@ ELSEWHERE = frozenset(
         "ADMIN_USER",
         "ADMIN_PASSWORD",
         "REPLICA_UID",
+        "SHIM_UID",
     )
 )
 

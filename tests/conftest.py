@@ -52,7 +52,7 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def new_control_plane() -> Iterator[Callable[..., ControlPlane]]:
-    """Makes control planes that are not started yet: `new_control_plane(ROLLCALL_SHORT_WORKERS="1")`."""
+    """Makes control planes that are not started yet: `new_control_plane(ROLLCALL_SHORT_WORKERS="3")`."""
     made: list[ControlPlane] = []
 
     def make(**environment: str) -> ControlPlane:
