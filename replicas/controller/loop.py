@@ -38,6 +38,7 @@ RENEW_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
 PROBE_OFFER_SECONDS = 1.0
 LONGEST_LOOK_SECONDS = 5.0
+COMPLAINT_SECONDS = 60.0
 SETTLE_SECONDS = 0.01  # changes come in bursts: one tick for all of them
 REST = 0.5  # of a tick's duration, between ticks: a large system must not keep a core busy
 ROUNDS = 3  # a plan may make another one possible at once
@@ -197,7 +198,13 @@ class Loop:
     def inspect(self, seen: Seen, providers: dict[str, Provider]) -> bool:
         """Ask the provider about one replica and settle what it says."""
         assert seen.handle is not None
-        return watch.settle_replica(seen, providers[seen.provider].inspect(seen.handle))
+        try:
+            inspection = providers[seen.provider].inspect(seen.handle)
+        except Exception:  # one replica that cannot be asked about must not keep all others waiting
+            if self.every(f"inspect {seen.id}", COMPLAINT_SECONDS):
+                log.exception("provider %s cannot say how replica %s is; asked again", seen.provider, seen.id)
+            return False
+        return watch.settle_replica(seen, inspection)
 
     def providers(self, world: World) -> dict[str, Provider]:
         """The providers of all live replicas."""
