@@ -130,6 +130,11 @@ def beat(operation: Operation) -> bool:
     )
 
 
+def at_work(lane: Lane, host: str) -> int:
+    """How many of the lane's operations are in a step on that host."""
+    return Operation.objects.filter(lane=lane, status=S.RUNNING, owner_host=host).count()
+
+
 def held_by_claim(operation: Operation) -> Operation | None:
     """The operation as it is now, if this claim still holds it; to be called inside `writing()`."""
     current = locked(Operation, operation.pk)

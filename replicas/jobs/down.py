@@ -19,7 +19,7 @@ def run(operation_id: int) -> None:
 def step(step: Step) -> None:
     """One step of the provider's down; "already gone" is success."""
     if step.operation.orphaned >= runner.ORPHAN_LIMIT:
-        give_up(step, ProviderError(f"its worker died {step.operation.orphaned} times in a row"))
+        give_up(step, ProviderError(runner.cut_off(step)))
         return
     try:
         with runner.reporting(step):

@@ -29,7 +29,7 @@ def step(step: Step) -> None:
     elif step.sealed:
         give_up(step, ProviderError(step.sealed, retryable=False))
     elif step.operation.orphaned >= runner.ORPHAN_LIMIT:
-        give_up(step, ProviderError(f"its worker died {step.operation.orphaned} times in a row", retryable=False))
+        give_up(step, ProviderError(runner.cut_off(step), retryable=False))
     elif "failed" in step.checkpoint:
         clean_up_attempt(step, step.checkpoint["failed"])
     else:

@@ -70,16 +70,16 @@ class Round:
         self.names = Names()
         self.buffer = memoryview(bytearray(CHUNK))
         self.began = time.monotonic()
+        self.renewed = 0.0
 
     async def work(self) -> None:
         """Until the time is over or the lease is lost."""
         listener = bell.Bell(settings.ROLLCALL.run, bell.EVENTS)
         asyncio.get_running_loop().add_reader(listener.fileno(), self._rung, listener)
-        renewed = 0.0
         try:
             while not self._over():
-                if time.monotonic() - renewed >= RENEW_SECONDS:
-                    renewed = time.monotonic()
+                if time.monotonic() - self.renewed >= RENEW_SECONDS:
+                    self.renewed = time.monotonic()
                     if await self._in_rows(leases.acquire, lease_of(self.shard), self.holder, LEASE_SECONDS) is None:
                         return
                 await self._refresh()
@@ -149,6 +149,8 @@ class Round:
 
     async def _record(self) -> None:
         results, self.results = self.results, []
+        if time.monotonic() - self.renewed > LEASE_SECONDS:
+            return  # stopped for so long that another job may have the shard: what was seen before that is history
         for result in results:
             target = self.targets.get(result.key)
             if target is not None and result.conclusive:

@@ -5,6 +5,7 @@ import os
 import resource
 import socket
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,12 +17,14 @@ from types import TracebackType
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from replicas.actions import operations
 from replicas.actions.operations import Owner, Usage
 from replicas.actions.sealing import Unsealable, unseal
 from replicas.core.backoff import retry_delay
+from replicas.core.values import Lane
+from replicas.jobs import beats
 from replicas.models import Operation, Replica
 from replicas.providers import registry
 from replicas.providers.base import LaunchOrder, Provider, ProviderError
@@ -34,6 +37,8 @@ LONGEST_STEP_SECONDS = (
     900.0  # a step that takes longer has hung: its heartbeat stops and the operation is taken from it
 )
 ORPHAN_LIMIT = 5
+LET_GO_ATTEMPTS = 5
+LET_GO_SECONDS = 0.5
 RETRY_FACTOR = 1.6
 LONGEST_RETRY_SECONDS = 300.0
 
@@ -71,7 +76,8 @@ class Meter:
 class Beating:
     """Renews an operation's heartbeat while a long step is at work, from a thread that ends with the step.
 
-    A stopped process stops beating; so does a step of more than LONGEST_STEP_SECONDS.
+    A stopped process stops beating; so does a step of more than LONGEST_STEP_SECONDS. When every worker of the lane is
+    in a step, none is free for the lane's heartbeat job, and the steps speak for the pool.
     """
 
     def __init__(self, operation: Operation) -> None:
@@ -84,6 +90,8 @@ class Beating:
             for _ in range(int(LONGEST_STEP_SECONDS / BEAT_SECONDS)):
                 if self.over.wait(BEAT_SECONDS) or not operations.beat(self.operation):
                     return
+                if operations.at_work(Lane.LONG, me().host) >= settings.ROLLCALL.long_workers:
+                    beats.touch(Lane.LONG.value)
         finally:
             connection.close()
 
@@ -141,6 +149,11 @@ class Step:
         )
 
 
+def cut_off(step: Step) -> str:
+    """Why an operation is given up whose steps do not come to their end."""
+    return f"{step.operation.orphaned} steps in a row were cut off; of the last one: {step.operation.waits_for}"
+
+
 def append(path: Path, line: str) -> None:
     """Add one line to a log. A full disk costs the line, not the operation."""
     try:
@@ -193,13 +206,34 @@ def perform(operation_id: int, work: Callable[[Step], None]) -> None:
     if operation is None:
         return
     replica = Replica.objects.select_related("service", "version").get(pk=operation.replica_id)
-    with Beating(operation):
+    with letting_go(operation), Beating(operation):
         meter = Meter()
         provider = registry.get(replica.provider, settings.ROLLCALL.home)
         secrets, sealed = _secrets(replica)
         order = order_for(operation, replica, secrets)
         order.log.parent.mkdir(parents=True, exist_ok=True)  # providers write to it as well, and only inform by it
         work(Step(operation, replica, provider, order, meter, sealed))
+
+
+@contextmanager
+def letting_go(operation: Operation) -> Iterator[None]:
+    """Let go of the operation when its step fails beside the provider (the database is away, say), so that it is taken
+    up again at once. Its owner lives, so the reaper would wait for its heartbeat to be missed, and then kill it.
+    """
+    try:
+        yield
+    except Exception as error:
+        log.exception("a step of operation %s failed", operation.pk)
+        reason = f"its step failed ({type(error).__name__}: {error}); it is taken up again"
+        for attempt in range(LET_GO_ATTEMPTS):
+            try:
+                operations.orphan(operation, reason=reason)
+                break
+            except DatabaseError:
+                if attempt == LET_GO_ATTEMPTS - 1:
+                    raise
+                time.sleep(LET_GO_SECONDS)
+        raise
 
 
 def _secrets(replica: Replica) -> tuple[dict[str, str], str]:
