@@ -93,7 +93,8 @@ COLUMNS = (
 
 def _services() -> Any:
     """Services that are wanted, or not yet settled; each with whether its active version has proved itself."""
-    ready = Replica.objects.filter(version=OuterRef("version"), ready_at__gt=OuterRef("forgiven_at"))
+    since = Q(ended_at=None) | Q(ended_at__gt=OuterRef("forgiven_at"))
+    ready = Replica.objects.filter(since, version=OuterRef("version"), ready_at__isnull=False)
     return (
         Service.objects.select_related("version")
         .defer("version__text", "version__sealed", "version__spec")

@@ -76,7 +76,7 @@ class ServiceView:
 
     `compatible`: version numbers whose running replicas the active version may adopt in place.
     `forgiven_at`: failures before it do not count (the user asked to try again, or a new version came).
-    `proven`: a replica of the active version has been ready since then, also one that is no longer in sight.
+    `proven`: a replica of the active version that had not ended by then has been ready, also one out of sight by now.
     """
 
     id: int

@@ -174,6 +174,10 @@ class TestGivingUp:
         service = web(target=2, version=2, compatible=frozenset({1}), forgiven_at=ago(200))
         assert plan(service, rows, NOW).halted is None
 
+    def test_an_adopted_replica_that_served_and_then_failed_still_proves_the_version(self) -> None:
+        rows = [hopeless(n, 100 - n) for n in range(2, 7)] + [crashed(1, 50, ready_at=ago(4000))]
+        assert plan(web(target=1, forgiven_at=ago(200)), rows, NOW).halted is None
+
     def test_those_that_live_go_on(self) -> None:
         rows = [hopeless(n, 10) for n in range(1, 6)] + [replica(6, S.STARTING), replica(7, S.PENDING)]
         decided = plan(web(target=5), rows, NOW)

@@ -88,15 +88,10 @@ def count_restarts(replica: ReplicaView, policy: RestartPolicy) -> int:
 
 
 def _ever_ready(service: ServiceView, fleet: Fleet) -> bool:
-    """True when the active version has shown that it can be ready (a running replica that it adopts counts)."""
-    if any(replica.ready_at is not None for replica in fleet.new):
-        return True
-    others = (*(replica for replica, _ in fleet.unwanted), *fleet.leaving, *fleet.ended)
-    return any(
-        replica.ready_at is not None and not forgiven(service, replica.ready_at)
-        for replica in others
-        if replica.version == service.version
-    )
+    """True when the active version has shown that it can be ready; a replica that it adopted is proof enough."""
+    ours = [replica for replica in (*fleet.staying, *fleet.leaving) if replica.version == service.version]
+    ours += [r for r in fleet.ended if r.version == service.version and not forgiven(service, ended_at(r))]
+    return any(replica.ready_at is not None for replica in (*fleet.new, *ours))
 
 
 def _replaced(fleet: Fleet) -> set[int]:
