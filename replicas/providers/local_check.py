@@ -124,7 +124,7 @@ def chosen(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def fixed_port(spec: Mapping[str, Any]) -> int | None:
     """The port that a single replica's `run` names instead of reading $PORT, None where $PORT counts."""
-    if "PORT" in (spec.get("run") or ""):
+    if "PORT" in (spec.get("run") or "") or not _may_name_port(spec):
         return None
     from replicas.core.spec import Spec, hardcoded_port  # rarely needed: see above
 
@@ -132,6 +132,15 @@ def fixed_port(spec: Mapping[str, Any]) -> int | None:
     service.pop("replica_policy", None)
     asked = Spec.from_json({**spec, "service": service})
     return asked.port if hardcoded_port(asked) else None
+
+
+def _may_name_port(spec: Mapping[str, Any]) -> bool:
+    """False when no port that the spec asks for is in the text of `run`, also by way of a variable."""
+    resources = spec.get("resources") or {}
+    choices = [resources, *(resources.get("any_of") or []), *(resources.get("ordered") or [])]
+    ports = [(spec.get("service") or {}).get("ports"), *(port for each in choices for port in each.get("ports") or [])]
+    texts = [spec.get("run") or "", *(spec.get("envs") or {}).values()]
+    return any(str(port) in str(text) for port in ports if port is not None for text in texts)
 
 
 def amount(text: object) -> float:

@@ -9,7 +9,7 @@ from replicas.providers.base import ProviderError
 from replicas.providers.control import Control
 from replicas.providers.layout import ReplicaDirectory
 
-ROUNDS = 5
+ROUNDS = 10
 ROUND_SECONDS = 0.5
 
 

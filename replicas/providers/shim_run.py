@@ -58,6 +58,8 @@ class Shim:
         self._take_signals()
         write(self._control + b"/exit.new", b" " * RECORD_BYTES)  # a disk that fills up must not cost us the record
         line = self._start_command(self._make_groups())
+        if release := self._order.one(b"release"):
+            os.close(int(release))
         try:
             os.write(1, line)
         except BrokenPipeError:
@@ -65,8 +67,6 @@ class Shim:
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
-        if release := self._order.one(b"release"):
-            os.close(int(release))
 
     def _start_command(self, groups: list[bytes]) -> bytes:
         """Fork the command, write down who it is, let it begin. Returns what was written."""

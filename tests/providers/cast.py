@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from replicas.providers import procs
+from replicas.providers import cgroups, procs
 from replicas.providers.base import Gone, Launched, LaunchOrder, Provider, Waiting
 
 T = TypeVar("T")
@@ -109,6 +109,9 @@ class Cast:
                 procs.send(*process, signal.SIGKILL)
                 procs.wait(*process, 1.0)
         shutil.rmtree(self.home, ignore_errors=True)
+        for own in cgroups.plan(self.home, "", cgroups.Limits(1, 1)).directories:
+            for left in own.parent.glob(f"{own.name}*"):
+                cgroups.remove(left)
 
 
 def again(order: LaunchOrder, **fields: Any) -> LaunchOrder:

@@ -1,5 +1,8 @@
 """What the local provider refuses, and how it says so."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +10,9 @@ import pytest
 from replicas.core.spec.task import Spec
 from replicas.providers import local_check
 from replicas.providers.local_check import amount, complaints, fixed_port, limits, size
+
+
+BASE = Path(__file__).parents[2]
 
 
 def form(**fields: Any) -> dict[str, Any]:
@@ -120,6 +126,28 @@ def test_a_port_in_the_command_is_given_to_a_single_replica() -> None:
     assert fixed_port(form(**{**hard, "run": "python app.py --port $PORT"})) is None
     assert fixed_port(form(**{**hard, "run": "python app.py"})) is None
     assert fixed_port(form(run="python app.py --port 8080")) is None, "nothing says that it is the replica's"
+
+
+def test_a_port_in_the_command_by_way_of_a_variable() -> None:
+    envs = {"LISTEN_ON": "8080"}
+    named = form(run="app --port $LISTEN_ON", envs=envs, resources={"ports": ["8080"]}, service={"replicas": 1})
+    assert fixed_port(named) == 8080
+    assert fixed_port({**named, "envs": {"LISTEN_ON": "9090"}}) is None
+
+
+def test_a_port_that_only_a_choice_of_resources_has() -> None:
+    resources = {"any_of": [{"ports": ["8080"]}, {"ports": ["9090"]}]}
+    assert fixed_port(form(run="app --port 8080", resources=resources, service={"replicas": 1})) == 8080
+
+
+def test_launching_does_not_load_the_parser() -> None:
+    """It costs each worker most of a second and many megabytes."""
+    code = (
+        "import sys; from replicas.providers import local, local_check;"
+        " asked = {'run': 'python app.py', 'resources': {'ports': ['8080']}, 'service': {'replicas': 2}};"
+        " assert local_check.fixed_port(asked) is None; sys.exit('pydantic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=BASE, check=False).returncode == 0
 
 
 def test_a_missing_run_is_told() -> None:
