@@ -11,7 +11,6 @@ from replicas.core.spec.task import Spec
 from replicas.providers import local_check
 from replicas.providers.local_check import amount, complaints, fixed_port, limits, size
 
-
 BASE = Path(__file__).parents[2]
 
 
