@@ -55,14 +55,18 @@ class Scribe:
         self._process.communicate(timeout=20)
 
 
+def _migrate(environment: dict[str, str]) -> None:
+    migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
+    subprocess.run(migrate, cwd=ROOT, env=environment, check=True, timeout=120)
+
+
 @cache
 def _migrated() -> bytes:
     """A database with all tables and nothing in them."""
     with tempfile.TemporaryDirectory(prefix="rc-", dir="/tmp") as home:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL_")}
         environment = kept | {"DJANGO_SETTINGS_MODULE": "tests.settings", "ROLLCALL_HOME": home}
-        migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
-        subprocess.run(migrate, cwd=ROOT, env=environment, check=True, timeout=120)
+        _migrate(environment)
         with sqlite3.connect(Path(home, "db", "rollcall.sqlite3")) as database:
             content: bytes = database.serialize()
         database.close()
@@ -79,8 +83,11 @@ class Site:
         self.origin = f"http://127.0.0.1:{self.port}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL_")}
         self.environment = kept | {"DJANGO_SETTINGS_MODULE": settings, "ROLLCALL_HOME": str(self.home), **environment}
-        (self.home / "db").mkdir(mode=0o700)
-        (self.home / "db" / "rollcall.sqlite3").write_bytes(_migrated())
+        if "DATABASE_URL" in environment:
+            _migrate(self.environment)
+        else:
+            (self.home / "db").mkdir(mode=0o700)
+            (self.home / "db" / "rollcall.sqlite3").write_bytes(_migrated())
         self.scribe = Scribe(self.environment)
         self.process: subprocess.Popen[bytes] | None = None
         self.output = self.home / "web.out"
