@@ -124,6 +124,10 @@ class TestRetry:
         rows = [op(n, service=n, status=WAITING, retry_at=ago(1)) for n in range(1, 21)]
         assert len(dispatch(rows, LIMITS, NOW).enqueue) == 20
 
+    def test_the_oldest_goes_on_first(self) -> None:
+        rows = [op(n, status=WAITING, retry_at=ago(n)) for n in (3, 1, 2)]
+        assert dispatch(rows, LIMITS, NOW).enqueue == (1, 2, 3)
+
     def test_it_is_not_handed_over_again_at_once(self) -> None:
         decided = dispatch([op(1, status=WAITING, retry_at=ago(2), enqueued_at=ago(1))], LIMITS, NOW)
         assert decided.enqueue == ()
