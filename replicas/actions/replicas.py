@@ -1,6 +1,7 @@
 """What is done to replicas: made, retired, judged, forgotten."""
 
 import uuid
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -56,14 +57,15 @@ def withdraw(replica_id: int, *, reason: str, actor: str) -> bool:
         return True
 
 
-def retire(replica_id: int, trigger: str, *, reason: str, actor: str) -> bool:
+def retire(replica_id: int, trigger: str, *, reason: str, actor: str, among: Collection[str] | None = None) -> bool:
     """Begin the end of a replica by `trigger` (retired, drain_begun, drained); a live launch of it is cancelled.
 
-    So is the launch of a replica that is shutting down for another reason, such as a preemption. False: nothing to do.
+    So is the launch of a replica that is shutting down for another reason, such as a preemption. `among`: only from one
+    of these states (one that has become READY meanwhile is not to be taken down without a drain). False: nothing to do.
     """
     with writing():
         replica = locked(Replica, replica_id)
-        if replica is None:
+        if replica is None or (among is not None and replica.state not in among):
             return False
         moved = transition(replica, trigger, reason=reason, actor=actor)
         if not moved and replica.state != ReplicaState.SHUTTING_DOWN:

@@ -235,11 +235,9 @@ def take_down(service_id: int, *, purge: bool, actor: str) -> bool:
 def report(service_id: int, *, status: ServiceStatus, reason: str, ready: int, live: int, actor: str) -> bool:
     """Keep what the controller saw of the service; nothing is written when it is what the row says."""
     seen = {"status": status, "reason": reason, "ready": ready, "live": live}
-    if Service.objects.filter(pk=service_id, **seen).exists():
-        return False
     with writing():
         service = locked(Service, service_id)
-        if service is None:
+        if service is None or all(getattr(service, name) == value for name, value in seen.items()):
             return False
         return change(service, "status", reason=reason, actor=actor, old=service.status, new=status, columns=seen)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -22,12 +23,23 @@ ROWS: dict[type[models.Model], tuple[str, Any]] = {
 }
 
 
+_inside: ContextVar[bool] = ContextVar("inside a transaction of writing()", default=False)
+
+
 @contextmanager
 def writing() -> Iterator[None]:
-    """One transaction; whoever listens for events is told once it is committed."""
-    with transaction.atomic():
-        transaction.on_commit(ring_events)
-        yield
+    """One transaction; whoever listens for events is told, once, when it is committed."""
+    if _inside.get():  # who began it tells
+        with transaction.atomic():
+            yield
+        return
+    token = _inside.set(True)
+    try:
+        with transaction.atomic():
+            transaction.on_commit(ring_events)
+            yield
+    finally:
+        _inside.reset(token)
 
 
 def ring_events() -> None:
@@ -43,7 +55,13 @@ def locked(model: type[M], pk: int) -> M | None:
         else model._default_manager
     )
     related = {Operation: ("replica", "service"), Replica: ("service",), Service: ("version",)}[model]
-    return query.select_related(*related).filter(pk=pk).first()
+    query = query.select_related(*related).filter(pk=pk).order_by()
+    if model is Service:
+        query = query.defer("version__text", "version__spec", "version__sealed")  # large, and rarely looked at
+    row = next(iter(query), None)
+    if isinstance(row, Operation):
+        row.replica.service = row.service  # they are the same: this spares a query
+    return row
 
 
 def change(

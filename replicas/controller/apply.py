@@ -55,7 +55,7 @@ def withdraw(_service: int, action: Withdraw) -> None:
 
 def leave(_service: int, action: Cancel | Drain | Retire | Drained) -> None:
     """Begin, or go on with, the end of one."""
-    replicas.retire(action.replica_id, action.trigger, reason=action.reason, actor=ACTOR)
+    replicas.retire(action.replica_id, action.trigger, reason=action.reason, actor=ACTOR, among=action.sources)
 
 
 def begin_down(_service: int, action: BeginDown) -> None:

@@ -8,22 +8,25 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db import OperationalError, close_old_connections
+from django.db import OperationalError, close_old_connections, transaction
 
 from replicas import bell, clock
 from replicas.actions import leases, operations, replicas, services
+from replicas.actions.transition import writing
 from replicas.controller import reaper, watch
-from replicas.controller.apply import Applier, Deposed
+from replicas.controller.apply import BATCH, Applier, Deposed
 from replicas.controller.observe import Seen, World, observe
 from replicas.core.dispatch import Dispatch, Limits, dispatch
 from replicas.core.health import PROBED
-from replicas.core.planner import plan
+from replicas.core.planner import Plan, plan
 from replicas.core.status import status
 from replicas.core.values import Lane, OperationKind, ReplicaState
+from replicas.core.views import ReplicaView, ServiceView
 from replicas.jobs import beats, queue
 from replicas.jobs.probe import lease_of
 from replicas.jobs.probing import newest_event
@@ -223,11 +226,16 @@ class Loop:
                 changed = True
                 continue  # what is true now is said in the next round
             self.wake(planned.wake_at)
-            found, reason = status(service, views, planned)
-            ready = sum(view.state is ReplicaState.READY for view in views)
-            live = sum(not view.state.ended for view in views)
-            services.report(service.id, status=found, reason=reason, ready=ready, live=live, actor="controller")
+            self.report(service, views, planned, world.told[service.id])
         return changed
+
+    def report(self, service: ServiceView, views: Sequence[ReplicaView], planned: Plan, told: dict[str, Any]) -> None:
+        """Say what is true of a service, unless its row says so."""
+        found, reason = status(service, views, planned)
+        ready = sum(view.state is ReplicaState.READY for view in views)
+        live = sum(not view.state.ended for view in views)
+        if told != {"status": found, "reason": reason, "ready": ready, "live": live}:
+            services.report(service.id, status=found, reason=reason, ready=ready, live=live, actor="controller")
 
     def wake(self, moment: datetime | None) -> None:
         """Tick again at that moment, if not before."""
@@ -247,13 +255,20 @@ class Loop:
         self.wake(decided.wake_at)
         kinds: dict[int, OperationKind] = {operation.id: operation.kind for operation in world.operations}
         if decided.enqueue:
-            applier.check()
-            operations.mark_enqueued(decided.enqueue)
-            for number in decided.enqueue:
-                queue.offer(kinds[number], number)
-        for number, waits_for in decided.holds.items():
-            operations.hold(number, waits_for)
+            with transaction.atomic():
+                applier.check()
+                operations.mark_enqueued(decided.enqueue)
+                for number in decided.enqueue:
+                    queue.offer(kinds[number], number)
+        self.say_holds([(n, text) for n, text in decided.holds.items() if world.waits_for[n] != text])
         return decided
+
+    def say_holds(self, news: Sequence[tuple[int, str]]) -> None:
+        """Say of operations what they wait for, in transactions short enough that those in flight can go on."""
+        for start in range(0, len(news), BATCH):
+            with writing():
+                for number, waits_for in news[start : start + BATCH]:
+                    operations.hold(number, waits_for)
 
     def forget(self, world: World, applier: Applier) -> None:
         """Delete what has ended and was asked to be forgotten."""

@@ -62,6 +62,8 @@ class World:
     purged_replicas: list[int] = field(default_factory=list)
     purged_services: list[int] = field(default_factory=list)
     launch_limits: dict[int, int] = field(default_factory=dict)
+    told: dict[int, dict[str, Any]] = field(default_factory=dict)  # of each service: what its row says of its state
+    waits_for: dict[int, str] = field(default_factory=dict)  # of each live operation
 
 
 def observe(now: datetime) -> World:
@@ -121,6 +123,7 @@ def _add_service(world: World, row: Any, compatible: frozenset[int]) -> None:
         world.launch_limits[row.pk] = policy.max_launches
     if row.purge and row.desired == Desired.DOWN:
         world.purged_services.append(row.pk)
+    world.told[row.pk] = {"status": row.status, "reason": row.reason, "ready": row.ready, "live": row.live}
     world.services.append(
         ServiceView(
             id=row.pk,
@@ -186,6 +189,7 @@ def _operations(world: World) -> dict[int, OperationView]:
         )
         by_replica[row.replica_id] = view
         world.operations.append(view)
+        world.waits_for[row.pk] = row.waits_for
         watch = (row.watch[0], row.watch[1]) if row.watch else None
         world.owned.append(
             Owned(

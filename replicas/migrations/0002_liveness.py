@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('replicas', '0001_initial'),
+        ("replicas", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='replica',
-            name='liveness_failing_since',
+            model_name="replica",
+            name="liveness_failing_since",
             field=models.DateTimeField(blank=True, null=True),
         ),
     ]

@@ -157,3 +157,10 @@ def test_the_refresher_and_the_terminator_race_and_one_end_state_stands():
         assert stored.state == stored.outcome == ends[0].new
         assert [event.revision for event in history] == list(range(1, len(history) + 1))
         assert all(a.new == b.old for a, b in itertools.pairwise(history))
+
+
+def test_a_replica_that_became_ready_meanwhile_is_not_taken_down_without_a_drain():
+    replica = cast.ready(cast.service())
+    assert not replicas.retire(replica.pk, "retired", reason="x", actor="controller", among={"STARTING", "NOT_READY"})
+    replica.refresh_from_db()
+    assert replica.state == "READY"
