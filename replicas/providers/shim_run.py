@@ -90,7 +90,7 @@ class Shim:
         return line
 
     def _make_groups(self) -> list[bytes]:
-        """Make the cgroups and set their limits. What this host refuses is told in the log: the command runs without."""
+        """Make the cgroups and set their limits. What this host refuses is told in the log, and done without."""
         made = []
         for folder in self._order.all(b"cgroup"):
             try:
