@@ -40,6 +40,11 @@ def session_members(session: int) -> list[int]:
     return [pid for pid in pids() if (found := stat(pid)) and int(found[3]) == session]
 
 
+def stopped() -> dict[int, int]:
+    """The processes that a signal has stopped (Ctrl-Z, SIGSTOP): the session of each, by pid."""
+    return {pid: int(found[3]) for pid in pids() if (found := stat(pid)) and found[0] == "T"}
+
+
 def kill_session(session: int, seconds: float = 2.0) -> int:
     """SIGKILL every process of the session, again and again until none is left; how many were killed.
 

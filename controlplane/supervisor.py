@@ -146,7 +146,18 @@ class Supervisor:
                 place.run.pulse.observe(self._beat(place.child), seconds, self._beat_is_due(place.child))
                 if place.run.pulse.wedged:
                     self._kill(place, f"no sign of life for {place.run.pulse.silence:.0f} s")
+        if any(place.run and place.run.pulse.late for place in self.places.values()):
+            self._end_stopped()
         self._announce()
+
+    def _end_stopped(self) -> None:
+        """Kill each child of which a process is stopped: it may hold what the others wait for (SQLite's write lock),
+        be they children that are themselves replaced in vain."""
+        stopped = processes.stopped()
+        for place in self.places.values():
+            held = [pid for pid, session in stopped.items() if place.run and session == place.run.pid]
+            if held:
+                self._kill(place, f"was held up: a signal had stopped process {held[0]} of it, and was ended")
 
     def _beat_is_due(self, child: Child) -> bool:
         if not child.after:

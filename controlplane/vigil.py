@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 START_SECONDS = 20.0  # imports and the first round may take so long on a busy machine
 SILENT_SECONDS = 8.0
+LATE_SECONDS = 4.0
 FRESH_SECONDS = 5.0
 GAP_SECONDS = 2.0
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0)
@@ -39,6 +40,11 @@ class Pulse:
     def fresh(self) -> bool:
         """Heard of lately."""
         return self.heard and self.silence < FRESH_SECONDS
+
+    @property
+    def late(self) -> bool:
+        """Silent for so long that one should see what holds it up."""
+        return self.silence > LATE_SECONDS
 
     @property
     def wedged(self) -> bool:

@@ -44,6 +44,25 @@ print("up", os.getpid())
 time.sleep(600)
 """
 
+HOLDING = """
+import fcntl, os, subprocess, sys, time
+code = "import fcntl, sys, time; file = open(sys.argv[1], 'w'); fcntl.flock(file, 2); "
+code += "open(sys.argv[1] + '.held', 'w'); time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", code, {lock!r}])
+print("up", os.getpid())
+time.sleep(600)
+"""
+NEEDING = """
+import fcntl, os, time
+print("up", os.getpid())
+while True:
+    with open({lock!r}, "w") as file:
+        if os.path.exists({lock!r} + ".held"):
+            fcntl.flock(file, fcntl.LOCK_EX)
+    open({beat!r}, "w").close()
+    time.sleep(0.05)
+"""
+
 
 class Stage:
     """A supervisor process over a table of children."""
@@ -135,6 +154,26 @@ def test_a_silent_child_is_replaced(stage: Stage) -> None:
     assert stage.next_pid("a", first) != first
     assert "no sign of life for 2 s" in stage.output
     assert not alive(first)
+
+
+def test_a_child_with_a_stopped_process_is_replaced_when_others_wait_for_it(stage: Stage) -> None:
+    """It holds a lock, as a stopped worker can hold the database's: to replace those who wait would help nobody."""
+    lock, beat = str(stage.directory / "lock"), str(stage.directory / "beat-b")
+    stage.start(
+        child("a", HOLDING.format(lock=lock)),
+        child("b", NEEDING.format(lock=lock, beat=beat), beat="beat-b"),
+        START_SECONDS=1.0,
+        LATE_SECONDS=1.0,
+        SILENT_SECONDS=60.0,
+    )
+    first, other = stage.pid("a"), stage.pid("b")
+    eventually(lambda: os.path.exists(f"{lock}.held"))
+    (holder,) = (pid for pid in stage.everybody() if (processes.stat(pid) or ["", ""])[1] == str(first))
+    os.kill(holder, signal.SIGSTOP)
+    assert stage.next_pid("a", first) != first
+    assert f"a signal had stopped process {holder} of it" in stage.output
+    assert not alive(holder)
+    assert stage.pid("b") == other
 
 
 def test_the_rest_of_a_dead_leaders_family_is_ended_but_not_what_left_it(stage: Stage) -> None:
