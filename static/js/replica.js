@@ -4,7 +4,7 @@ import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import { ReplicaLogs } from "./replicalogs.js";
 import { ended, liveOperation, ReplicaState } from "./state.js";
-import { age, exactText, fineDuration, now, setAge, setNow } from "./time.js";
+import { age, clockText, exactText, fineDuration, now, setAge, setNow } from "./time.js";
 import { drawOperations, TimelineView } from "./timeline.js";
 import { addressLink, sentence, setBadge, tone } from "./words.js";
 
@@ -103,8 +103,10 @@ function draw() {
   setBadge(at("state"), replica.state);
   const outcome = replica.outcome && replica.outcome !== replica.state ? `${replica.outcome}: ` : "";
   const waits = state.list().find((operation) => liveOperation(operation) && operation.waits_for)?.waits_for;
+  const failing = replica.liveness_failing_since && !replica.outcome;
+  const liveness = failing ? ` Its liveness probe has failed since ${clockText(replica.liveness_failing_since)}.` : "";
   const waiting = waits ? ` It waits for: ${sentence(waits)}` : "";
-  setText(at("sentence"), replica.forgotten ? "This replica was forgotten." : outcome + sentence(replica.reason) + waiting);
+  setText(at("sentence"), replica.forgotten ? "This replica was forgotten." : outcome + sentence(replica.reason) + liveness + waiting);
   at("sentence").dataset.tone = tone(replica.outcome ?? replica.state) === "bad" ? "bad" : "off";
   drawFacts(replica);
   drawStart(replica);

@@ -4,7 +4,7 @@ import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { ServiceState } from "./state.js";
-import { age, fineDuration, setAge, setNow } from "./time.js";
+import { age, fineDuration, localize, setAge, setNow } from "./time.js";
 import { drawOperations, setCount, TimelineView } from "./timeline.js";
 import { addressLink, badge, count, drawCells, inTrouble, sentence, setBadge, wanted } from "./words.js";
 
@@ -99,20 +99,19 @@ function drawHead(service) {
   setTitle(`${name} · ${ready} ready`, inTrouble(service));
 }
 
-function drawSpec(service) {
-  show(at("newer"), service.version !== null && service.version !== specShown);
-  if (service.version !== specShown) setText(at("newer"), `Show version ${service.version}, which is active now`);
-}
-
 // The text comes from the server with its colours, already escaped; it is parsed apart from the page.
-async function loadSpec() {
-  const number = state.service.version;
-  const response = await fetch(paths.spec(name, number));
-  if (!response.ok) return;
-  const part = new DOMParser().parseFromString(await response.text(), "text/html");
-  at("spec").replaceChildren(...part.body.childNodes);
+async function drawSpec(number) {
+  if (number === specShown || number === null || state.forgotten) return;
   specShown = number;
-  draw();
+  const response = await fetch(paths.spec(name, number)).catch(() => null);
+  if (!response?.ok) {
+    if (specShown === number) specShown = undefined; // the next change tries again
+    return;
+  }
+  const part = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (specShown !== number) return; // a newer one is on its way
+  localize(part);
+  at("spec").replaceChildren(...part.body.childNodes);
 }
 
 function draw() {
@@ -134,10 +133,9 @@ function draw() {
   show(at("more-flight"), operations.length > FLIGHT_MOST);
   setText(at("more-flight"), `and ${operations.length - FLIGHT_MOST} more`);
   timeline.draw();
-  drawSpec(state.service);
+  drawSpec(state.service.version);
 }
 
-at("newer").addEventListener("click", loadSpec);
 at("all-events").addEventListener("change", () => {
   const address = new URL(location.href);
   if (at("all-events").checked) address.searchParams.set("events", "all");

@@ -34,7 +34,7 @@ class Rows {
   /** Take a row over; false when what is here is as new. */
   put(row) {
     const known = this.byId.get(row.id);
-    if (known && known.revision >= row.revision) return false;
+    if (!row.forgotten && known && known.revision >= row.revision) return false;
     if (row.forgotten || !this.keep(row)) this.byId.delete(row.id);
     else this.byId.set(row.id, row);
     return true;
@@ -153,7 +153,7 @@ export class ServiceState {
 
   #applyService(row) {
     if (row.id !== this.service.id) this.stale = true; // forgotten, and made anew under the same name
-    else if (row.revision > this.service.revision) {
+    else if (row.forgotten || row.revision > this.service.revision) {
       this.service = row;
       this.forgotten = row.forgotten === true;
     }
@@ -162,8 +162,8 @@ export class ServiceState {
   #applyReplica(row) {
     const known = this.replicas.byId.get(row.id);
     if (!known && ended(row)) {
-      // Beyond the history that is shown: only the count changes, when it is forgotten.
-      if (row.forgotten) this.ended -= 1;
+      // Beyond the history that is shown, or gone before the snapshot: what the count is now, only the server knows.
+      if (row.forgotten) this.stale = true;
       return;
     }
     if (!this.replicas.put(row)) return;
@@ -251,6 +251,7 @@ export class OperationsState {
   }
 
   load(snapshot) {
+    this.stale = false;
     this.cursor = snapshot.cursor;
     this.operations.load(snapshot.operations);
     this.services = new Map(Object.entries(snapshot.services).map(([id, name]) => [Number(id), name]));
@@ -258,9 +259,22 @@ export class OperationsState {
   }
 
   apply(event) {
-    if (event.kind !== "operation") return;
+    if (event.kind !== "operation") {
+      if (event.data.forgotten) this.#drop(event.kind === "service" ? "service_id" : "replica_id", event.object_id);
+      return;
+    }
     this.services.set(event.data.service_id, event.service);
     if (this.operations.put(event.data) && !liveOperation(event.data)) this.#trim();
+  }
+
+  // Operations go with their replica or service, and have no event of their own then.
+  #drop(field, id) {
+    const full = this.history().length >= this.shown;
+    for (const operation of this.operations.values()) {
+      if (operation[field] !== id) continue;
+      this.operations.byId.delete(operation.id);
+      if (full) this.stale = true; // older ones have room now
+    }
   }
 
   #trim() {

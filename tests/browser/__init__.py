@@ -1,0 +1,1 @@
+"""Chromium over a real web process, and over a whole control plane."""

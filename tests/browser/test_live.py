@@ -1,0 +1,238 @@
+"""Pages stay true without a reload: over the websocket, over a lost server, over missing events."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Desk
+from tests.browser.visitor import Visitor
+from tests.web.site import Scribe
+
+Visit = Callable[..., Visitor]
+
+
+def row(page: Page, name: str) -> Any:
+    """The row of a service, or of a replica by its number."""
+    return page.locator(f'tr[data-row="{name}"]')
+
+
+def test_the_list_of_services_follows(visit: Visit, clerk: Scribe, name: str) -> None:
+    with visit() as visitor:
+        page = visitor.goto("/")
+        visitor.mark()
+        clerk.deploy(name=name, replicas=3)
+        mine = row(page, name)
+        expect(mine.locator(".badge")).to_have_text("CONTROLLER_INIT")
+        expect(mine.locator(".cell.hollow")).to_have_count(3)
+        clerk.ready(name=name)
+        clerk.report(name=name, status="READY", reason="1 of 3 ready")
+        expect(mine.locator(".badge")).to_have_text("READY")
+        expect(mine.locator(".cell[data-state=READY]")).to_have_count(1)
+        expect(mine.locator(".ready .figure")).to_have_text("1 / 3")
+        expect(mine.locator(".reason")).to_have_text("1 of 3 ready.")
+        clerk.report(name=name, status="FAILED", reason="0 of 3 ready; all failed")
+        expect(page).to_have_title(re.compile(r"▲ \d+ in trouble"))
+        assert "icon-trouble" in str(page.locator("link[rel=icon]").get_attribute("href"))
+        clerk.report(name=name, status="READY", reason="1 of 3 ready")
+        expect(page).to_have_title("Services · Rollcall")
+        assert visitor.marked()
+
+
+def test_the_filter_is_in_the_address_and_stays_while_rows_change(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    clerk.deploy(name=f"{name}-other")
+    with visit() as visitor:
+        page = visitor.goto("/")
+        page.get_by_role("searchbox").fill(f"{name}-o")
+        expect(row(page, name)).to_have_count(0)
+        expect(row(page, f"{name}-other")).to_be_visible()
+        clerk.scale(name=f"{name}-other", target=4)
+        expect(row(page, f"{name}-other").locator(".ready .figure")).to_have_text("0 / 4")
+        assert page.url.endswith(f"?q={name}-o")
+        page.reload()
+        expect(row(page, name)).to_have_count(0)
+        expect(row(page, f"{name}-other")).to_be_visible()
+        page.get_by_role("searchbox").fill("nothing-like-it")
+        expect(page.get_by_text("No service matches the filter.")).to_be_visible()
+
+
+def test_a_replica_is_followed_from_wish_to_history(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name, replicas=1)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        visitor.mark()
+        expect(page.get_by_text("No replica is alive.")).to_be_visible()
+        number = clerk.pending(name=name)
+        state = row(page, number).locator(".badge")
+        expect(state).to_have_text("PENDING")
+        expect(page.locator("#operations")).to_contain_text(f"Launch of replica {number}")
+        clerk.provisioning(name=name, number=number)
+        expect(state).to_have_text("PROVISIONING")
+        clerk.waiting(name=name, number=number, reason="setup of version 1")
+        expect(page.locator("#operations .waits")).to_have_text("Waits for: setup of version 1")
+        clerk.go_on(name=name, number=number)
+        clerk.launched(name=name, number=number, port=20123)
+        expect(state).to_have_text("STARTING")
+        expect(page.locator("#flight")).to_be_hidden()
+        expect(row(page, number).locator(".url a")).to_have_attribute("href", "http://127.0.0.1:20123")
+        clerk.probed(name=name, number=number)
+        expect(state).to_have_text("READY")
+        expect(row(page, number).locator(".probe b")).to_have_text("passed, 12 ms")
+        clerk.exited(name=name, number=number)
+        expect(state).to_have_text("SHUTTING_DOWN")
+        expect(row(page, number).locator(".why")).to_have_text("FAILED: Run exited with code 7.")
+        clerk.down(name=name, number=number)
+        expect(page.locator("#past-count")).to_have_text("1 ended replica")
+        page.locator("#past summary").click()
+        expect(page.locator("#history .badge")).to_have_text("FAILED")
+        latest = page.locator("#events li").first
+        expect(latest).to_contain_text(f"Replica {number} gone")
+        assert visitor.marked()
+
+
+def test_a_replicas_page_follows(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    number = clerk.pending(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/replicas/{number}/")
+        visitor.mark()
+        expect(page.locator("#state")).to_have_text("PENDING")
+        expect(page.get_by_role("tab", name="Launch")).to_have_attribute("aria-selected", "true")
+        expect(page.get_by_text("It was not probed yet.")).to_be_visible()
+        clerk.provisioning(name=name, number=number)
+        expect(page.locator("#start-list")).to_contain_text("so far")
+        clerk.launched(name=name, number=number)
+        expect(page.get_by_role("tab", name="Run")).to_have_attribute("aria-selected", "true")
+        clerk.probed(name=name, number=number, ok=True, detail="GET /healthz: 200")
+        expect(page.locator("#state")).to_have_text("READY")
+        expect(page.locator("#start-list li")).to_have_count(3)
+        expect(page.locator("#start-end")).to_contain_text("ready for the first time")
+        expect(page.locator("#probe-detail")).to_have_text("GET /healthz: 200.")
+        expect(page.locator("#probe-excerpt")).to_have_text("ok\n")
+        clerk.exited(name=name, number=number)
+        expect(page.locator("#last-lines")).to_contain_text("Traceback: no such model")
+        expect(page.locator("#sentence")).to_have_text("FAILED: Run exited with code 7.")
+        clerk.down(name=name, number=number)
+        expect(page.locator("#state")).to_have_text("FAILED")
+        expect(page.get_by_role("button", name="Terminate")).to_be_hidden()
+        assert visitor.marked()
+
+
+def test_operations_are_followed(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    with visit() as visitor:
+        page = visitor.goto("/operations/")
+        visitor.mark()
+        number = clerk.pending(name=name)
+        mine = page.locator("#live tr", has_text=f"Launch of {name} #{number}")
+        expect(mine.locator(".badge")).to_have_text("QUEUED")
+        clerk.provisioning(name=name, number=number)
+        expect(mine.locator(".badge")).to_have_text("RUNNING")
+        clerk.waiting(name=name, number=number, reason="a free port")
+        expect(mine.locator(".why")).to_have_text("Waits for: a free port.")
+        clerk.cancel(name=name, number=number)
+        expect(mine.locator(".badge")).to_have_text("CANCELLING")
+        other = clerk.ready(name=name)
+        done = page.locator("#past tr", has_text=f"Launch of {name} #{other}")
+        expect(done.locator(".badge")).to_have_text("SUCCEEDED")
+        expect(done.locator(".took")).to_contain_text("42 MB")
+        assert visitor.marked()
+
+
+def test_a_new_version_is_shown_without_a_reload(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        visitor.mark()
+        clerk.restart(name=name)
+        expect(page.locator(".spec-facts")).to_contain_text("Version 2 by bob")
+        expect(page.locator("#version")).to_have_text("v2")
+        assert visitor.marked()
+
+
+def test_focus_and_selection_stay_while_rows_come_and_go(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name, replicas=3)
+    first, second = clerk.ready(name=name), clerk.ready(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        link = row(page, first).locator("a[data-main]")
+        link.focus()
+        third = clerk.ready(name=name)
+        expect(row(page, third).locator(".badge")).to_have_text("READY")
+        clerk.exited(name=name, number=second)
+        clerk.down(name=name, number=second)
+        clerk.probed(name=name, number=first, ok=False, detail="no answer")
+        expect(row(page, first).locator(".badge")).to_have_text("NOT_READY")
+        expect(link).to_be_focused()
+
+
+def test_a_lost_server_is_told_and_the_page_catches_up(visit: Visit, desk: Desk, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    number = clerk.ready(name=name)
+    with visit() as visitor:
+        visitor.expected = [r"WebSocket connection", r"ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET"]
+        page = visitor.goto(f"/services/{name}/")
+        visitor.mark()
+        connection = page.locator("#connection")
+        expect(connection).to_have_text("Live")
+        desk.kill()
+        expect(connection).to_have_text(re.compile(r"Reconnecting since \d\d?:\d\d:\d\d"))
+        expect(connection).to_have_attribute("title", re.compile("What you see is as of"))
+        clerk.exited(name=name, number=number)
+        another = clerk.ready(name=name)
+        desk.start()
+        expect(connection).to_have_text("Live")
+        expect(row(page, number).locator(".badge")).to_have_text("SHUTTING_DOWN")
+        expect(row(page, another).locator(".badge")).to_have_text("READY")
+        assert visitor.marked()
+
+
+def test_missing_events_make_the_page_start_over_from_a_snapshot(
+    visit: Visit, desk: Desk, clerk: Scribe, name: str
+) -> None:
+    clerk.deploy(name=name)
+    number = clerk.ready(name=name)
+    with visit() as visitor:
+        visitor.expected = [r"WebSocket connection", r"ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET"]
+        page = visitor.goto(f"/services/{name}/")
+        visitor.mark()
+        expect(page.locator("#connection")).to_have_text("Live")
+        desk.kill()
+        clerk.exited(name=name, number=number)
+        clerk.scale(name=name, target=5)
+        clerk.prune_events(up_to=clerk.newest() - 1)
+        desk.start()
+        expect(row(page, number).locator(".badge")).to_have_text("SHUTTING_DOWN")
+        expect(page.locator("#ready")).to_have_text("0 / 5")
+        expect(page.locator("#connection")).to_have_text("Live")
+        clerk.scale(name=name, target=6)
+        expect(page.locator("#ready")).to_have_text("0 / 6")
+        assert visitor.marked()
+
+
+def test_whoever_is_signed_out_elsewhere_is_told(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        expect(page.locator("#connection")).to_have_text("Live")
+        session = next(each for each in visitor.context.cookies() if "session" in each["name"])
+        clerk.end_session(key=session["value"])
+        connection = page.locator("#connection")
+        expect(connection).to_have_text("Signed out", timeout=15_000)
+        expect(connection).to_have_attribute("href", f"/login?next=%2Fservices%2F{name}%2F")
+
+
+def test_a_forgotten_service_says_so_and_comes_back_under_its_name(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        visitor.mark()
+        clerk.take_down(name=name, purge=True)
+        clerk.forget(name=name)
+        expect(page.locator("#sentence")).to_contain_text("This service was forgotten")
+        expect(page.get_by_role("button", name="Take down")).to_be_hidden()
+        clerk.deploy(name=name, replicas=7)
+        expect(page.locator("#ready")).to_have_text("0 / 7")
+        assert visitor.marked()
