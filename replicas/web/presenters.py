@@ -1,6 +1,5 @@
 """The snapshots that pages are drawn from: first the feed's cursor, then the rows, so that replaying closes the gap."""
 
-
 from django.db.models import Q, QuerySet
 
 from replicas import clock
