@@ -12,18 +12,24 @@ const PALETTE = [
   [229, 229, 229], [102, 102, 102], [241, 76, 76], [35, 209, 139], [245, 245, 67], [59, 142, 234], [214, 112, 214],
   [41, 184, 219], [255, 255, 255],
 ];
+const MOST_KNOWN = 4096;
+const recoloured = new Map();
 const FLAGS = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike" };
 const UNSET = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["inverse"], 29: ["strike"] };
 
 /** The text alone, as a terminal would leave it. */
 export function plain(raw) {
   if (!SPECIAL.test(raw)) return raw;
+  const bare = raw.replace(ESCAPES, "");
+  if (!SPECIAL.test(bare)) return bare;
   return pieces(raw, "").map((piece) => piece.text).join("");
 }
 
 /** The style that holds after the line. */
 export function styleAfter(raw, style) {
-  if (!raw.includes("\x1b")) return style;
+  const last = raw.lastIndexOf("\x1b");
+  if (last < 0) return style;
+  if (raw.startsWith("[0m", last + 1) || raw.startsWith("[m", last + 1)) return "";
   for (const [escape] of raw.matchAll(ESCAPES)) if (isColour(escape)) style = recolour(style, escape);
   return style;
 }
@@ -33,11 +39,11 @@ export function pieces(raw, style) {
   if (!SPECIAL.test(raw)) return [{ text: raw, style }];
   const cells = /[\b]|\r(?!\r*$)/.test(raw) ? new Overwritten() : new Appended();
   let place = 0;
-  for (const found of raw.matchAll(ESCAPES)) {
-    cells.write(raw.slice(place, found.index), style);
-    place = found.index + found[0].length;
-    if (isColour(found[0])) style = recolour(style, found[0]);
-    else if (/^\x1b\[\d*K$/.test(found[0])) cells.erase(found[0]);
+  for (const { 0: escape, index } of raw.matchAll(ESCAPES)) {
+    if (index > place) cells.write(raw.slice(place, index), style);
+    place = index + escape.length;
+    if (escape.endsWith("m")) style = isColour(escape) ? recolour(style, escape) : style;
+    else if (/^\x1b\[\d*K$/.test(escape)) cells.erase(escape);
   }
   cells.write(raw.slice(place), style);
   return cells.pieces();
@@ -49,7 +55,7 @@ class Appended {
 
   write(text, style) {
     if (!text) return;
-    text = shown(text.replaceAll("\r", ""));
+    if (SPECIAL.test(text)) text = shown(text.replaceAll("\r", ""));
     const last = this.#pieces.at(-1);
     if (last && last.style === style) last.text += text;
     else this.#pieces.push({ text, style });
@@ -71,7 +77,7 @@ class Overwritten {
     for (const char of text) {
       if (char === "\r") this.#column = 0;
       else if (char === "\b") this.#column = Math.max(0, this.#column - 1);
-      else this.#cells[this.#column++] = [shown(char), style];
+      else this.#cells[this.#column++] = [SPECIAL.test(char) ? shown(char) : char, style];
     }
   }
 
@@ -90,7 +96,7 @@ class Overwritten {
 
 // Control characters become their pictures: they are seen, and do nothing.
 function shown(text) {
-  return SPECIAL.test(text) ? text.replace(/[\x00-\x08\x0b-\x1f]/g, picture).replaceAll("\x7f", "\u2421") : text;
+  return text.replace(/[\x00-\x08\x0b-\x1f]/g, picture).replaceAll("\x7f", "\u2421");
 }
 
 function picture(char) {
@@ -98,10 +104,21 @@ function picture(char) {
 }
 
 function isColour(escape) {
-  return escape.startsWith("\x1b[") && escape.endsWith("m") && /^[\d;:]*$/.test(escape.slice(2, -1));
+  return /^\x1b\[[\d;:]*m$/.test(escape);
 }
 
+// Logs repeat a few combinations without end.
 function recolour(style, escape) {
+  const key = `${style}|${escape}`;
+  let known = recoloured.get(key);
+  if (known === undefined) {
+    if (recoloured.size > MOST_KNOWN) recoloured.clear();
+    recoloured.set(key, (known = computed(style, escape)));
+  }
+  return known;
+}
+
+function computed(style, escape) {
   const set = new Set(style ? style.split(" ") : []);
   const codes = escape.slice(2, -1).split(/[;:]/).map(Number);
   for (let place = 0; place < codes.length; place++) {
