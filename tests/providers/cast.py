@@ -76,7 +76,7 @@ class Cast:
         if step.watch:
             procs.wait(*step.watch, step.seconds)
         else:
-            time.sleep(step.seconds)
+            time.sleep(step.seconds)  # what the contract says: call again after so many seconds
         return json.loads(json.dumps(dict(step.checkpoint)))
 
     def exited(self, handle: Any) -> Any:

@@ -124,7 +124,7 @@ def test_a_stranger_with_the_recycled_pid_of_a_shim_is_never_signalled(local: Ca
         stale = {**launched.handle, "shim_pid": process.pid, "shim_start": process.start - 1}
         assert local.provider.inspect(stale).kind == "gone"
         assert isinstance(local.provider.down(order, stale, timedelta(0), None), Gone)
-        time.sleep(0.05)
+        time.sleep(0.05)  # a signal would have had its effect by now; there is nothing to ask for
         assert stranger.poll() is None
     finally:
         stranger.kill()

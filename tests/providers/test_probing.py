@@ -218,7 +218,7 @@ def run_prober(code: str, port: int, *, stop_for: float = 0.0) -> list[dict]:
         if stop_for:
             time.sleep(0.3)  # the probes are under way
             os.kill(prober.pid, signal.SIGSTOP)
-            time.sleep(stop_for)
+            time.sleep(stop_for)  # that long it stands still
             os.kill(prober.pid, signal.SIGCONT)
         output, _ = prober.communicate(timeout=60)
     finally:

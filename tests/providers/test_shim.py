@@ -294,7 +294,7 @@ def test_a_pid_file_without_the_lock_leads_to_nobody(bench: Bench) -> None:
         (bench.control.directory / "lock").touch()
         assert bench.control.running() is None
         assert not bench.control.stop(0)
-        time.sleep(0.05)
+        time.sleep(0.05)  # a signal would have had its effect by now
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -350,7 +350,7 @@ def test_an_idle_shim_costs_no_cpu_and_little_memory(bench: Bench) -> None:
         return int(fields[11]) + int(fields[12])
 
     before = ticks()
-    time.sleep(0.5)
+    time.sleep(0.5)  # the time in which an idle shim must use no CPU
     assert ticks() == before
     rollup = Path(f"/proc/{running.shim.pid}/smaps_rollup").read_text()
     pss = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))

@@ -69,7 +69,7 @@ def test_the_feed_goes_on_after_the_database_was_away(on_postgresql: Site, datab
     with site.socket("/ws/feed", session) as ws:
         receive(ws)
         database.stop()
-        time.sleep(3)
+        time.sleep(3)  # that long the database is away
         database.start()
         writer = Scribe(site.environment)
         ids = writer.emit(service_id=service, count=5)

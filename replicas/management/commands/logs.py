@@ -112,8 +112,7 @@ class RunLog(Source):
 
     def ended(self) -> bool:
         """See Source."""
-        self._refresh()
-        return ReplicaState(self.replica.state).ended
+        return self._refresh().ended
 
     def missing(self) -> str:
         """See Source."""
@@ -123,12 +122,12 @@ class RunLog(Source):
             return f"The log of {replica.service.name}/{replica.number} is gone: {replica.log} was removed. {hint}"
         return f"{replica.service.name}/{replica.number} has written no log: it is {replica.state}. {hint}"
 
-    def _refresh(self) -> None:
-        found = Replica.objects.filter(pk=self.replica.pk).values_list("state", "log").first()
-        if found is None:
-            self.replica.state = ReplicaState.TERMINATED  # its row was pruned or purged
-        else:
-            self.replica.state, self.replica.log = found
+    def _refresh(self) -> ReplicaState:
+        try:
+            self.replica.refresh_from_db(fields=("state", "log"))
+        except Replica.DoesNotExist:
+            return ReplicaState.TERMINATED  # its row was pruned or purged
+        return ReplicaState(self.replica.state)
 
 
 class LaunchLog(Source):
