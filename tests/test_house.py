@@ -131,7 +131,9 @@ def test_tests_wait_by_asking() -> None:
     """A `time.sleep` outside a loop that asks again hides a race; those that are the thing itself say so."""
     for path in sources("tests"):
         lines, tree = path.read_text().splitlines(), tree_of(path)
-        loops = [(node.lineno, node.end_lineno or 0) for node in ast.walk(tree) if isinstance(node, ast.While | ast.For)]
+        loops = [
+            (node.lineno, node.end_lineno or 0) for node in ast.walk(tree) if isinstance(node, ast.While | ast.For)
+        ]
         for node in ast.walk(tree):
             sleeps = isinstance(node, ast.Call) and ast.unparse(node.func) == "time.sleep"
             if sleeps and not any(first <= node.lineno <= last for first, last in loops):
