@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import F
 
 from replicas import clock
-from replicas.actions.transition import change, locked, record, ring_events, transition, writing
+from replicas.actions.transition import change, locked, locked_replica, record, ring_events, transition, writing
 from replicas.core.values import LIVE_OPERATIONS, Lane, OperationKind, OperationStatus, ReplicaState
 from replicas.models import Operation, Replica
 
@@ -210,7 +210,7 @@ def settle(
         current = held_by_claim(operation)
         if current is None:
             return "stale"
-        replica = locked(Replica, current.replica_id)
+        replica = locked_replica(current)
         if replica is None:
             return "stale"
         if trigger is not None and not transition(replica, trigger, reason=reason, actor="job", **facts):

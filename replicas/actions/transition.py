@@ -49,19 +49,27 @@ def ring_events() -> None:
 
 def locked(model: type[M], pk: int) -> M | None:
     """The row as it is now, held until the transaction ends; None if there is none."""
-    query = (
+    query: Any = (
         model._default_manager.select_for_update(of=("self",))
         if connection.features.has_select_for_update_of
         else model._default_manager
     )
     related = {Operation: ("replica", "service"), Replica: ("service",), Service: ("version",)}[model]
-    query = query.select_related(*related).filter(pk=pk).order_by()
-    if model is Service:
-        query = query.defer("version__text", "version__spec", "version__sealed")  # large, and rarely looked at
-    row = next(iter(query), None)
+    large = ("version__text", "version__spec", "version__sealed") if model is Service else ()  # and rarely looked at
+    row: M | None = next(iter(query.select_related(*related).defer(*large).filter(pk=pk).order_by()), None)
     if isinstance(row, Operation):
         row.replica.service = row.service  # they are the same: this spares a query
     return row
+
+
+def locked_replica(operation: Operation) -> Replica | None:
+    """The replica of an operation that `locked` gave in this transaction, held as well; None if there is none.
+
+    Where a transaction that writes is alone with the database (SQLite), that has been read with the operation.
+    """
+    if connection.features.has_select_for_update:
+        return locked(Replica, operation.replica_id)
+    return operation.replica
 
 
 def change(

@@ -39,11 +39,12 @@ LEASE = "controller"
 BEAT_SECONDS = 2.0
 RENEW_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
+PROBE_LOOK_SECONDS = 0.25
 PROBE_OFFER_SECONDS = 1.0
 LONGEST_LOOK_SECONDS = 5.0
 COMPLAINT_SECONDS = 60.0
 SETTLE_SECONDS = 0.01  # changes come in bursts: one tick for all of them
-REST = 0.5  # of a tick's duration, between ticks: a large system must not keep a core busy
+REST = 2.0  # times a tick's CPU time, between ticks: in a burst the controller takes a third of a core at most
 ROUNDS = 3  # a plan may make another one possible at once
 
 
@@ -108,7 +109,7 @@ class Loop:
     def hold(self, applier: Applier) -> None:
         """Tick while the lease is ours. Raises Deposed."""
         while not self.stopping:
-            began = time.monotonic()
+            began = time.process_time()
             try:
                 close_old_connections()
                 self.beat()
@@ -119,7 +120,8 @@ class Loop:
             except OperationalError:  # the database is away for a moment: nothing is lost by trying again
                 log.exception("the database did not answer; the next tick tries again")
                 self.sleep(RENEW_SECONDS)
-            self.sleep(self.pause(), at_least=SETTLE_SECONDS + REST * (time.monotonic() - began))
+            rested = time.monotonic() + REST * (time.process_time() - began)
+            self.sleep(self.pause(), rested)
 
     def renew(self, applier: Applier) -> None:
         """Keep the lease. Raises Deposed when it went to another, or ran out and came back with a new number."""
@@ -147,12 +149,15 @@ class Loop:
             return self.config.tick_seconds
         return min(self.config.tick_seconds, max(0.0, (self.wake_at - clock.now()).total_seconds()))
 
-    def sleep(self, seconds: float, at_least: float = 0.0) -> None:
-        """Until the bell rings, a watched process ends, or `seconds` are over; then let a burst settle."""
+    def sleep(self, seconds: float, rested: float | None = None) -> None:
+        """Until the bell rings, a watched process ends, or `seconds` are over; then let a burst settle.
+
+        Not less than until the moment `rested` (on the monotonic clock).
+        """
         for key, _ in self.selector.select(seconds):
             self.take(key)
-        if at_least:
-            time.sleep(at_least)
+        if rested is not None:
+            time.sleep(max(SETTLE_SECONDS, rested - time.monotonic()))
             for key, _ in self.selector.select(0):
                 self.take(key)
 
@@ -291,6 +296,8 @@ class Loop:
 
     def offer_probes(self) -> None:
         """Offer a probe job for each shard that has none; again after a while if nobody took it up."""
+        if not self.every("probes", PROBE_LOOK_SECONDS):
+            return
         names = {lease_of(shard): shard for shard in range(self.config.probe_shards)}
         for name in names:
             leases.break_dead(name, lambda pid: procs.identify(pid) is not None)

@@ -25,7 +25,7 @@ from replicas.actions.sealing import Unsealable, unseal
 from replicas.core.backoff import retry_delay
 from replicas.core.values import Lane
 from replicas.jobs import beats
-from replicas.models import Operation, Replica
+from replicas.models import Operation, Replica, ServiceVersion
 from replicas.providers import registry
 from replicas.providers.base import LaunchOrder, Provider, ProviderError
 from replicas.providers.procs import identify
@@ -205,7 +205,8 @@ def perform(operation_id: int, work: Callable[[Step], None]) -> None:
     operation = operations.claim(operation_id, me())
     if operation is None:
         return
-    replica = Replica.objects.select_related("service", "version").get(pk=operation.replica_id)
+    replica = operation.replica  # as the claim left it
+    replica.version = ServiceVersion.objects.get(pk=replica.version_id)
     with letting_go(operation), Beating(operation):
         meter = Meter()
         provider = registry.get(replica.provider, settings.ROLLCALL.home)

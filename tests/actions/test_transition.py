@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -79,6 +80,18 @@ def test_a_failed_transaction_leaves_neither_change_nor_event():
         raise Broken
     assert Event.objects.count() == count
     assert Replica.objects.get(pk=replica.pk).state == "STARTING"
+
+
+def test_listeners_are_told_once_for_all_that_is_written_together(django_capture_on_commit_callbacks: Any):
+    first, second = cast.starting(cast.service()), cast.starting(cast.service("other"))
+    with django_capture_on_commit_callbacks() as rings, writing():
+        replicas.observe(first.pk, "probe_passed", reason="HTTP 200", actor="probe")
+        replicas.observe(second.pk, "probe_passed", reason="HTTP 200", actor="probe")
+    assert len(rings) == 1
+    with django_capture_on_commit_callbacks() as rings, transaction.atomic():
+        replicas.observe(first.pk, "probe_failed", reason="HTTP 500", actor="probe")
+        replicas.observe(second.pk, "probe_failed", reason="HTTP 500", actor="probe")
+    assert len(rings) == 2, "who wrote within a transaction of somebody else's tells by itself"
 
 
 def test_the_database_refuses_the_impossible():

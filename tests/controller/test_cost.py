@@ -1,0 +1,52 @@
+"""What a tick may cost: queries that do not grow with what there is, and nothing written that was said before."""
+
+import time
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from replicas.controller import loop as loops
+from replicas.models import Event, Operation
+from tests import cast
+from tests.controller.stage import Stage
+
+
+def queries(stage: Stage) -> int:
+    """Of one more tick; the lease is renewed before it."""
+    stage.tick()
+    with CaptureQueriesContext(connection) as captured:
+        stage.loop.tick(stage.applier)
+    return len(captured)
+
+
+def test_a_steady_tick_asks_as_little_of_many_as_of_few(stage: Stage) -> None:
+    stage.loop.next["probes"] = time.monotonic() + 3600
+    stage.settle(cast.service("first", target=1))
+    few = queries(stage)
+    for name in ("second", "third", "fourth"):
+        stage.settle(cast.service(name, target=5))
+    assert queries(stage) == few <= 4
+
+
+def test_a_tick_over_held_launches_asks_nothing_for_each(stage: Stage) -> None:
+    stage.loop.next["probes"] = time.monotonic() + 3600
+    cast.service(target=18)
+    stage.tick()
+    few = queries(stage)
+    cast.service("other", target=40)
+    stage.tick()
+    assert Operation.objects.filter(waits_for__contains="in flight").count() > 20
+    newest = Event.objects.latest("id").pk
+    assert queries(stage) == few
+    assert Event.objects.latest("id").pk == newest
+
+
+def test_the_controller_rests_after_work_and_not_after_a_pause(stage: Stage, monkeypatch: Any) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(loops.time, "sleep", slept.append)
+    stage.loop.sleep(0.0, time.monotonic() + 5.0)
+    stage.loop.sleep(0.0, time.monotonic() - 5.0)
+    stage.loop.sleep(0.0)
+    assert slept == [pytest.approx(5.0, abs=0.5), loops.SETTLE_SECONDS]
