@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-START_SECONDS = 20.0  # imports and the first round may take so long on a busy machine
+START_SECONDS = 20.0  # imports and the first round may take so long on a busy machine; who was heard has started
 SILENT_SECONDS = 8.0
 LATE_SECONDS = 4.0
 FRESH_SECONDS = 5.0
@@ -31,7 +31,7 @@ class Pulse:
         self.age += seconds
         if beat != self.beat:
             self.beat, self.silence, self.heard = beat, 0.0, True
-        elif self.age < START_SECONDS or not due:
+        elif (self.age < START_SECONDS and not self.heard) or not due:
             self.silence = 0.0
         else:
             self.silence += seconds

@@ -34,6 +34,15 @@ def test_a_child_that_falls_silent_is_wedged_after_eight_seconds() -> None:
     assert pulse.wedged
 
 
+def test_a_child_that_falls_silent_soon_after_its_start_is_not_given_the_time_to_start_again() -> None:
+    pulse = Pulse()
+    let_pass(pulse, 3, beat=0)
+    let_pass(pulse, SILENT_SECONDS, beat=1)
+    assert not pulse.wedged
+    let_pass(pulse, 1, beat=1)
+    assert pulse.wedged
+
+
 def test_the_beat_of_an_earlier_run_is_not_a_sign_of_life() -> None:
     pulse = Pulse(beat=17)
     let_pass(pulse, 5, beat=17)
@@ -42,7 +51,7 @@ def test_the_beat_of_an_earlier_run_is_not_a_sign_of_life() -> None:
 
 def test_a_suspended_machine_is_not_silence() -> None:
     pulse = Pulse()
-    let_pass(pulse, START_SECONDS + 1, beat=1)
+    let_pass(pulse, 1, beat=1)
     pulse.observe(1, seconds=3600.0)
     assert not pulse.wedged
 
@@ -57,7 +66,7 @@ def test_a_beat_that_steps_back_with_the_clock_counts() -> None:
 
 def test_a_pool_is_not_blamed_while_the_controller_sends_no_beats() -> None:
     pulse = Pulse()
-    let_pass(pulse, START_SECONDS + 1, beat=1)
+    let_pass(pulse, 1, beat=1)
     let_pass(pulse, 60, beat=1, due=False)
     assert not pulse.wedged
     let_pass(pulse, SILENT_SECONDS + 1, beat=1, due=True)
