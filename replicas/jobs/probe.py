@@ -19,7 +19,7 @@ from django.db import connection
 
 from replicas import bell
 from replicas.actions import leases
-from replicas.jobs.probing import Target, load_targets, newest_event, record
+from replicas.jobs.probing import Target, changes_after, load_targets, record
 from replicas.providers.exchange import CHUNK
 from replicas.providers.naming import Names
 from replicas.providers.probe import ProbeResult, probe
@@ -107,12 +107,11 @@ class Round:
         return await asyncio.get_running_loop().run_in_executor(self.rows, partial(call, *arguments, **named))
 
     async def _refresh(self) -> None:
-        """Read the rows again if anything has changed; what is due when stays as it was."""
-        newest = await self._in_rows(newest_event)
-        if newest == self.cursor:
+        """Read the rows that have changed; what is due when stays as it was."""
+        self.cursor, changed = await self._in_rows(changes_after, self.cursor)
+        if changed is not None and not changed:
             return
-        self.cursor = newest
-        self.targets = await self._in_rows(load_targets, self.shard, self.targets)
+        self.targets = await self._in_rows(load_targets, self.shard, self.targets, changed)
         for key in self.under_way.keys() - self.targets.keys():
             self.under_way[key].cancel()
 

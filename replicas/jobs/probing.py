@@ -1,7 +1,7 @@
 """Between rows and probes: which replicas are probed and how, and what a result does to them."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -113,11 +113,30 @@ def filled_in(spec: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
     return filled
 
 
-def load_targets(shard: int, known: dict[int, Target]) -> dict[int, Target]:
-    """The shard's replicas that are to be probed. One that is new or has changed its state is due at once."""
+def changes_after(cursor: int) -> tuple[int, set[int] | None]:
+    """The id of the newest event, and the ids of the replicas that events after `cursor` are about.
+
+    None for the ids: there is no such cursor yet, so anything may have changed.
+    """
+    if cursor < 0:
+        return newest_event(), None
+    events = list(Event.objects.filter(pk__gt=cursor).order_by().values_list("pk", "kind", "object_id"))
+    newest = max((number for number, _, _ in events), default=cursor)
+    return newest, {about for _, kind, about in events if kind == "replica"}
+
+
+def load_targets(shard: int, known: dict[int, Target], changed: Collection[int] | None = None) -> dict[int, Target]:
+    """The shard's replicas that are to be probed. One that is new or has changed its state is due at once.
+
+    `changed`: the ids of those whose rows may differ from `known`; None: of all.
+    """
     shards = settings.ROLLCALL.probe_shards
+    rows = Replica.objects.filter(state__in=PROBED).exclude(url="").order_by()
     found: dict[int, Target] = {}
-    for row in Replica.objects.filter(state__in=PROBED).exclude(url="").values(*FIELDS):
+    if changed is not None:
+        found = {key: target for key, target in known.items() if target.id not in changed}
+        rows = rows.filter(pk__in=changed)
+    for row in rows.values(*FIELDS):
         if row["id"] % shards != shard:
             continue
         for target in make_targets(row):

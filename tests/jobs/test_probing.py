@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from replicas import clock
-from replicas.actions import leases, replicas
+from replicas.actions import leases, replicas, services
 from replicas.jobs import probe, probing
 from replicas.models import Event, Replica
 from replicas.providers.probe import Fault, ProbeResult
@@ -141,6 +141,26 @@ def test_a_changed_state_or_policy_is_due_at_once_and_the_rest_keeps_its_turn() 
     (kept,) = again.values()
     assert kept.due == pytest.approx(known[kept.key].due)
     assert replica.pk == kept.id
+
+
+def test_what_events_tell_of_is_read_again_and_nothing_else(django_assert_num_queries: Any) -> None:
+    owner = cast.service()
+    begun, gone, same = cast.starting(owner), cast.ready(owner), cast.ready(owner)
+    cursor, everything = probing.changes_after(-1)
+    assert everything is None
+    known = probing.load_targets(0, {})
+    replicas.observe(begun.pk, "probe_passed", reason="HTTP 200", actor="probe")
+    replicas.observe(gone.pk, "exited", reason="exited with code 1", actor="controller")
+    new = cast.starting(owner)
+    services.scale(owner.pk, 9, actor="ann")
+    newest, changed = probing.changes_after(cursor)
+    assert (newest, changed) == (Event.objects.latest("id").pk, {begun.pk, gone.pk, new.pk})
+    with django_assert_num_queries(1):
+        found = probing.load_targets(0, known, changed)
+    assert {t.id: t.state for t in found.values()} == {begun.pk: "READY", same.pk: "READY", new.pk: "STARTING"}
+    (kept,) = (target for target in found.values() if target.id == same.pk)
+    assert kept is known[kept.key]
+    assert probing.changes_after(newest) == (newest, set())
 
 
 @pytest.fixture
