@@ -119,7 +119,6 @@ def test_a_late_result_changes_nothing_of_a_replica_that_is_going() -> None:
 def test_secrets_in_answers_are_masked_before_they_are_stored() -> None:
     draft = cast.draft()
     fields = {name: getattr(draft, name) for name in draft.__dataclass_fields__}
-    from replicas.actions import services
 
     fields["spec"]["service"]["readiness_probe"]["headers"] = {"Authorization": "Bearer $T", "Cost": "$5"}
     owner = services.apply(services.Draft(**{**fields, "secrets": {"T": "s3cr3t-value"}}), actor="ann").service
