@@ -17,7 +17,7 @@ from replicas.web import outbox
 from replicas.web.guard import Guard
 from replicas.web.hub import Hub
 from replicas.web.logtail import Logs
-from replicas.web.offload import query, report, tailer_query
+from replicas.web.offload import kept_going, query, tailer_query
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +47,8 @@ class Feed:
         """Read where the events end and begin to tail. Raises django.db.Error when the database does not answer."""
         self.hub.begin(await tailer_query(outbox.newest))
         self._looked = time.monotonic()
-        self._tasks = [asyncio.create_task(each) for each in (self._tail(), self._beat(), self._check(), self._ping())]
-        for task in self._tasks:
-            task.add_done_callback(report)
+        loops = (self._tail, self._beat, self._check, self._ping)
+        self._tasks = [asyncio.create_task(kept_going(each)) for each in loops]
 
     async def stop(self) -> None:
         """End the tasks and remove the bell."""

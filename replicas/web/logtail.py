@@ -13,7 +13,7 @@ from django.db import Error as DatabaseTrouble
 from replicas.web.hub import Hub, Item
 from replicas.web.livelog import NOTHING, LiveLog, Stood, poll
 from replicas.web.logrows import OPERATION, Key, Place, places
-from replicas.web.offload import file_work, query, report
+from replicas.web.offload import file_work, kept_going, query
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,7 @@ class Logs:
         live.viewers += 1
         self._kick.set()
         if self._loop is None or self._loop.done():
-            self._loop = asyncio.create_task(self._run())
-            self._loop.add_done_callback(report)
+            self._loop = asyncio.create_task(kept_going(self._run))
         try:
             yield live
         finally:

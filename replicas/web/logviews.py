@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 from replicas.web import logfile
 from replicas.web.guard import VIEW
 from replicas.web.logrows import LAUNCH, OPERATION, RUN, Key, Place, place
-from replicas.web.offload import file_work, query
+from replicas.web.offload import file_work, long_read, query
 
 PAGE_LINES, PAGE_MOST = 1000, 10_000
 MATCHES, MATCHES_MOST = 500, 5000
@@ -76,7 +76,7 @@ def problem(status: int, message: str) -> JsonResponse:
 
 async def download(request: HttpRequest, where: Place) -> HttpResponseBase:
     """All that is left of the log, byte for byte, as it is at this moment."""
-    body = await file_work(Body, Path(where.path))
+    body = await long_read(Body, Path(where.path))
     response = StreamingHttpResponse(body, content_type="text/plain; charset=utf-8")
     response["Content-Length"] = str(body.size)
     response["Content-Disposition"] = f'attachment; filename="{plain(where.name)}.log"'
@@ -105,7 +105,7 @@ async def search(request: HttpRequest, where: Place) -> HttpResponseBase:
     limit = asked(request, "limit", MATCHES, 1, MATCHES_MOST)
     if not text or len(text) > QUERY_CHARS:
         raise ValueError(f"Give q=<text> of at most {QUERY_CHARS} characters.")
-    return JsonResponse(await file_work(run_search, Path(where.path), text, limit))
+    return JsonResponse(await long_read(run_search, Path(where.path), text, limit))
 
 
 def read_page(log: Path, back: int, on: int, lines: int) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class Body:
         for descriptor, size in self._pieces:
             position = 0
             while position < size:
-                block = await file_work(os.pread, descriptor, min(BLOCK, size - position), position)
+                block = await long_read(os.pread, descriptor, min(BLOCK, size - position), position)
                 if not block:
                     return
                 position += len(block)

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
@@ -20,12 +20,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 KEEP_SECONDS = 30.0
+AGAIN_SECONDS = 1.0
 _kept = threading.local()
 
 # The tailer has a thread to itself: it must not stand in line behind sockets that replay.
 TAILER = ThreadPoolExecutor(1, thread_name_prefix="tailer")
 QUERIES = ThreadPoolExecutor(3, thread_name_prefix="queries")
 FILES = ThreadPoolExecutor(3, thread_name_prefix="files")
+# Searches and downloads take seconds: the logs that are followed must not wait for them.
+LONG_READS = ThreadPoolExecutor(2, thread_name_prefix="long-reads")
 
 
 async def query(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -41,6 +44,11 @@ async def tailer_query(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
 async def file_work(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of `function`, which reads files and asks no database."""
     return await asyncio.get_running_loop().run_in_executor(FILES, lambda: function(*args, **kwargs))
+
+
+async def long_read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Like `file_work`, for what may take long."""
+    return await asyncio.get_running_loop().run_in_executor(LONG_READS, lambda: function(*args, **kwargs))
 
 
 def tidily(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -61,7 +69,11 @@ def tidily(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
             _kept.until = now + KEEP_SECONDS
 
 
-def report(task: "asyncio.Task[None]") -> None:
-    """Log why a task that should go on for ever has ended; its done callback."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("A part of the feed ended: %s", task.get_coro(), exc_info=error)
+async def kept_going(work: Callable[[], Awaitable[None]]) -> None:
+    """Do `work` until it returns; after a fault of whatever kind it is begun again. The sockets live by these loops."""
+    while True:
+        try:
+            return await work()
+        except Exception:
+            log.exception("A part of the feed failed, and begins again: %s", work)
+            await asyncio.sleep(AGAIN_SECONDS)

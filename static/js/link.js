@@ -3,7 +3,7 @@
 const FIRST_WAIT = 200;
 const LONGEST_WAIT = 5000;
 const SIGNED_OUT_WAIT = 30000;
-const SILENCE = 12000; // the server says something every 5 s
+const SILENCE = 15000; // the server says something at least every 10 s
 const HANDSHAKE = 10000;
 const LOOK_EVERY = 2000;
 const base = () => document.documentElement.dataset.base ?? "/"; // where the dashboard is mounted

@@ -127,7 +127,7 @@ def test_a_cursor_behind_pruned_events_is_reset(site: Site, viewer: str, service
 def test_an_idle_socket_is_pinged_with_its_cursor(site: Site, viewer: str) -> None:
     with site.socket("/ws/feed", viewer) as ws:
         cursor = receive(ws)["cursor"]
-        assert ws.recv(timeout=8) == f'{{"type":"ping","cursor":{cursor}}}'
+        assert ws.recv(timeout=12) == f'{{"type":"ping","cursor":{cursor}}}'
 
 
 def test_ready_says_how_the_feed_is(site: Site, viewer: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from replicas.web import hub as hubs
-from replicas.web import sockets
+from replicas.web import offload, sockets
 from replicas.web.hub import Hub, Item
 
 
@@ -132,3 +132,15 @@ def test_a_fault_in_a_stream_is_not_hidden() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(life(broken, never))
+
+
+def test_a_loop_goes_on_after_a_fault(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(offload, "AGAIN_SECONDS", 0.0)
+    faults = iter([ZeroDivisionError("first"), KeyError("second")])
+
+    async def work() -> None:
+        for fault in faults:
+            raise fault
+
+    asyncio.run(asyncio.wait_for(offload.kept_going(work), 10))
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError, KeyError]
