@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.visitor import Visitor
 from tests.web.site import ROOT, Scribe, Site
@@ -17,6 +17,8 @@ FLAGS = ["--no-sandbox", "--font-render-hinting=none", "--disable-lcd-text", "--
 POWERS = ["view_service", "operate_service", "deploy_service"]
 BUILD = "import django; django.setup(); from controlplane import static; static.build()"
 _numbers = count(1)
+
+expect.set_options(timeout=20_000)  # a busy machine: what is expected comes, but not always in five seconds
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,8 +41,8 @@ def chromium() -> Iterator[Browser]:
 class Desk(Site):
     """A web process as in production (hashed static files, no debug), and the clerk who writes its rows."""
 
-    def __init__(self) -> None:
-        super().__init__("controlplane.settings")
+    def __init__(self, statics: str) -> None:
+        super().__init__("controlplane.settings", ROLLCALL_STATIC_ROOT=statics)
         self.clerk = Scribe(self.environment, "tests.browser.clerk")
         subprocess.run([sys.executable, "-c", BUILD], cwd=ROOT, env=self.environment, check=True, timeout=180)
 
@@ -50,10 +52,16 @@ class Desk(Site):
         super().close()
 
 
+@pytest.fixture(scope="session")
+def statics(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where the static files of this run are built: nobody else puts newer ones in their place."""
+    return str(tmp_path_factory.mktemp("static") / "files")
+
+
 @pytest.fixture(scope="module")
-def desk() -> Iterator[Desk]:
+def desk(statics: str) -> Iterator[Desk]:
     """The web process of a module."""
-    made = Desk()
+    made = Desk(statics)
     try:
         made.start()
         yield made

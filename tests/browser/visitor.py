@@ -71,6 +71,8 @@ class Visitor:
         if kind is None:
             # What is still under way gets a moment to fail.
             self.page.wait_for_timeout(50)
+        elif self.troubles:
+            error.add_note("in the page: " + "; ".join(self.troubles))
         failed = kind is not None or bool(self.unexpected())
         if failed:
             RESULTS.mkdir(exist_ok=True)

@@ -1,0 +1,186 @@
+"""How pages are to look at and to use: hostile text, narrow windows, both themes, keys, and axe."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.visitor import Visitor
+from tests.web import hostile
+from tests.web.site import Scribe
+
+Visit = Callable[..., Visitor]
+PHONE = {"viewport": {"width": 390, "height": 844}}
+PATHS = ["/", "/services/{name}/", "/services/{name}/replicas/1/", "/services/{name}/edit", "/operations/"]
+
+
+def story(clerk: Scribe, name: str) -> None:
+    """A service of which every part of the pages has something to show."""
+    clerk.deploy(name=name, replicas=4)
+    first = clerk.ready(name=name, port=20011)
+    second = clerk.ready(name=name, port=20012)
+    clerk.probed(name=name, number=second, ok=False, detail="GET /healthz: no answer within 5 s")
+    third = clerk.ready(name=name)
+    clerk.exited(name=name, number=third)
+    clerk.down(name=name, number=third)
+    fourth = clerk.pending(name=name, replaces=third)
+    clerk.provisioning(name=name, number=fourth)
+    clerk.waiting(name=name, number=fourth, reason="setup of version 1")
+    clerk.report(name=name, status="READY", reason="1 of 4 ready; replica 2 not ready; replica 4 being launched")
+    assert first == 1
+
+
+def settled(page: Page) -> None:
+    """Wait until the page is drawn and live."""
+    expect(page.locator("#connection")).to_have_text("Live")
+
+
+@pytest.mark.parametrize("key", hostile.NAMES)
+def test_hostile_text_is_inert_and_breaks_no_page(visit: Visit, clerk: Scribe, key: str) -> None:
+    name, text = hostile.NAMES[key], hostile.ALL[key]
+    clerk.force(name=name, text=text)
+    with visit(**PHONE) as visitor:
+        for path in PATHS:
+            page = visitor.goto(path.format(name=quote(name, safe="")))
+            settled(page)
+            assert page.evaluate("() => window.pwned") is None
+            assert page.locator("main img, main script:not([src])").count() == 0
+            assert page.locator("a[href^='javascript' i]").count() == 0
+            assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0, path
+        clerk.scale(name=name, target=3)
+        page = visitor.goto(f"/services/{quote(name, safe='')}/")
+        expect(page.locator("#ready")).to_have_text("0 / 3")
+        number = page.locator("#replicas tr[data-row]").first
+        assert text.split("\n")[0][:40].lower() in number.locator(".why").inner_text().lower() or key == "controls"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(visit: Visit, clerk: Scribe, name: str, scheme: str) -> None:
+    story(clerk, name)
+    found = []
+    with visit(color_scheme=scheme) as visitor:
+        visitor.context.set_default_timeout(60_000)
+        for path in [*PATHS, "/new", "/password"]:
+            page = visitor.goto(path.format(name=name))
+            if path != "/password":
+                settled(page)
+            for violation in Axe().run(page).response["violations"]:
+                if violation["impact"] in {"serious", "critical"}:
+                    nodes = [f"{node['html'][:160]}: {node['failureSummary'][:300]}" for node in violation["nodes"][:3]]
+                    found.append((path, violation["id"], nodes))
+    assert found == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1920])
+def test_no_page_scrolls_sideways(visit: Visit, clerk: Scribe, name: str, width: int) -> None:
+    story(clerk, name)
+    with visit(viewport={"width": width, "height": 800}) as visitor:
+        for path in [*PATHS, "/new"]:
+            page = visitor.goto(path.format(name=name))
+            settled(page)
+            assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0, path
+
+
+def background(page: Page) -> str:
+    """The colour of the ground."""
+    return str(page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor"))
+
+
+def test_the_theme_follows_the_system_until_one_chooses(visit: Visit) -> None:
+    with visit(color_scheme="light") as visitor:
+        page = visitor.goto("/")
+        light = background(page)
+        page.emulate_media(color_scheme="dark")
+        dark = background(page)
+        assert light != dark
+        button = page.get_by_role("button", name="Theme")
+        button.click()
+        assert background(page) == light
+        page.reload()
+        assert background(page) == light
+        button.click()
+        page.emulate_media(color_scheme="light")
+        assert background(page) == dark
+        button.click()
+        assert background(page) == light
+
+
+def test_keys_lead_around(visit: Visit, clerk: Scribe) -> None:
+    for each in ("key-a", "key-b"):
+        clerk.deploy(name=each)
+    with visit() as visitor:
+        page = visitor.goto("/?q=key-")
+        expect(page.locator("tr[data-row]")).to_have_count(2)
+        for key, focused in [("j", "key-a"), ("j", "key-b"), ("j", "key-b"), ("k", "key-a")]:
+            page.keyboard.press(key)
+            expect(page.locator(f'tr[data-row="{focused}"] a[data-main]')).to_be_focused()
+        page.keyboard.press("/")
+        search = page.get_by_role("searchbox")
+        expect(search).to_be_focused()
+        page.keyboard.type("b?g")
+        expect(search).to_have_value("key-b?g" if search.input_value().startswith("key-") else "b?g")
+        search.fill("key-")
+        search.blur()
+        page.keyboard.press("?")
+        help_ = page.get_by_role("dialog", name="Keys")
+        expect(help_).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(help_).to_be_hidden()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_contain_text("key-a")
+        page.keyboard.press("e")
+        expect(page).to_have_title("Edit key-a · Rollcall")
+        page.locator("h1").click()
+        page.keyboard.press("g")
+        page.keyboard.press("o")
+        expect(page).to_have_title(re.compile("Operations"))
+        page.keyboard.press("g")
+        page.keyboard.press("s")
+        expect(page.locator("h1")).to_contain_text("Services")
+
+
+def test_times_are_local_with_the_exact_one_on_hover_and_go_on(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    with visit(timezone_id="Asia/Tokyo") as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        age = page.locator("#age")
+        utc = str(age.get_attribute("datetime"))
+        local = page.evaluate("(utc) => new Date(utc).getHours()", utc)
+        assert local == (int(utc[11:13]) + 9) % 24
+        expect(age).to_have_attribute("title", re.compile(rf"\b{local:02d}:{utc[14:16]}:"))
+        before = age.inner_text()
+        expect(age).not_to_have_text(before)
+
+
+def test_live_updates_shift_nothing_that_is_looked_at(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name, replicas=3)
+    numbers = [clerk.ready(name=name) for _ in range(3)]
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        settled(page)
+        page.evaluate(
+            """() => { window.shift = 0; new PerformanceObserver((list) => {
+              for (const entry of list.getEntries()) window.shift += entry.value;
+            }).observe({type: "layout-shift", buffered: true}); }"""
+        )
+        for number in numbers:
+            clerk.probed(name=name, number=number, ok=False, detail="no answer")
+            clerk.report(name=name, status="READY", reason=f"replica {number} is not ready, which is a longer reason")
+            clerk.probed(name=name, number=number, ok=True)
+        clerk.report(name=name, status="READY", reason="3 of 3 ready")
+        expect(page.locator("#sentence")).to_have_text("3 of 3 ready.")
+        # The timeline grows at its top by design; everything else stays where it is.
+        assert page.evaluate("() => window.shift") < 0.1
+
+
+def test_motion_is_reduced_for_who_wants_it(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    clerk.pending(name=name)
+    with visit(reduced_motion="reduce") as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        cell = page.locator(".cell[data-state=PENDING]")
+        assert cell.evaluate("(node) => getComputedStyle(node).animationName") == "none"
