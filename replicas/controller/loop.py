@@ -61,6 +61,7 @@ class Loop:
         self.stopping = False
         self.wake_at: datetime | None = None
         self.cursor = -1  # the newest event when the rows were last read
+        self.seen: Sequence[Seen] = ()  # the live replicas, when the rows were last read
         self.busy = True  # something is under way that may change without an event
         self.probed = False  # there is something to probe
         self.next: dict[str, float] = {}
@@ -170,8 +171,9 @@ class Loop:
 
     def tick(self, applier: Applier) -> World:
         """Observe, plan, apply, hand over; again while that made something new possible."""
+        self.settle_ended(self.seen)
         world = observe(clock.now())
-        if self.settle_ended(world):
+        if self.follow(world):
             world = observe(clock.now())
         reaped = reaper.reap(world.owned, clock.now(), timedelta(seconds=self.config.stale_seconds))
         for _ in range(ROUNDS):
@@ -182,32 +184,38 @@ class Loop:
             world = observe(clock.now())
         self.hand_over(world, applier)
         self.forget(world, applier)
+        self.seen = world.seen
         self.probed = any(seen.state in PROBED for seen in world.seen)
         self.busy = bool(world.operations) or self.watch.has_unwatched
         self.ask(self.probed)
         return world
 
-    def settle_ended(self, world: World) -> bool:
-        """Let ended processes have their effect. True when a row changed."""
-        providers = self.providers(world)
-        self.watch.follow(watch.wanted(world.seen, world.owned, providers))
+    def settle_ended(self, seen: Sequence[Seen]) -> bool:
+        """Let ended processes have their effect, of replicas that are among `seen`. True when a row changed."""
         changed = False
-        by_id = {seen.id: seen for seen in world.seen}
+        by_id = {replica.id: replica for replica in seen}
         for key in self.watch.take_ended():
             if key.kind == "operation":
                 watch.settle_operation(key.id)
                 changed = True
             elif key.id in by_id:
-                changed |= self.inspect(by_id[key.id], providers)
-        for seen in self.watch.due(world.seen, providers):
-            changed |= self.inspect(seen, providers)
+                changed |= self.inspect(by_id[key.id])
         return changed
 
-    def inspect(self, seen: Seen, providers: dict[str, Provider]) -> bool:
+    def follow(self, world: World) -> bool:
+        """Watch what there is now, and ask about what cannot be watched. True when a row changed."""
+        providers = self.providers(world)
+        self.watch.follow(watch.wanted(world.seen, world.owned, providers))
+        changed = self.settle_ended(world.seen)
+        for seen in self.watch.due(world.seen, providers):
+            changed |= self.inspect(seen)
+        return changed
+
+    def inspect(self, seen: Seen) -> bool:
         """Ask the provider about one replica and settle what it says."""
         assert seen.handle is not None
         try:
-            inspection = providers[seen.provider].inspect(seen.handle)
+            inspection = registry.get(seen.provider, self.config.home).inspect(seen.handle)
         except Exception:  # one replica that cannot be asked about must not keep all others waiting
             if self.every(f"inspect {seen.id}", COMPLAINT_SECONDS):
                 log.exception("provider %s cannot say how replica %s is; asked again", seen.provider, seen.id)

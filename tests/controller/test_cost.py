@@ -4,11 +4,14 @@ import time
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from replicas.controller import loop as loops
-from replicas.models import Event, Operation
+from replicas.controller.watch import Key
+from replicas.models import Event, Operation, Replica
+from replicas.providers import registry
 from tests import cast
 from tests.controller.stage import Stage
 
@@ -41,6 +44,19 @@ def test_a_tick_over_held_launches_asks_nothing_for_each(stage: Stage) -> None:
     newest = Event.objects.latest("id").pk
     assert queries(stage) == few
     assert Event.objects.latest("id").pk == newest
+
+
+def test_an_end_is_written_down_before_the_rows_are_read(stage: Stage, monkeypatch: Any) -> None:
+    service = cast.service(target=1)
+    stage.settle(service)
+    victim = Replica.objects.get(service=service)
+    registry.get("fake", settings.ROLLCALL.home).end(victim.uid, 7)  # type: ignore[attr-defined]
+    seen = []
+    read = loops.observe
+    monkeypatch.setattr(loops, "observe", lambda now: seen.append(Replica.objects.get(pk=victim.pk).state) or read(now))
+    stage.loop.watch.ended.add(Key("replica", victim.pk, (1, 1)))
+    stage.tick()
+    assert set(seen) == {"SHUTTING_DOWN"}
 
 
 def test_the_controller_rests_after_work_and_not_after_a_pause(stage: Stage, monkeypatch: Any) -> None:
