@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import OperationalError, close_old_connections, transaction
@@ -26,7 +25,6 @@ from replicas.core.health import PROBED
 from replicas.core.planner import Plan, plan
 from replicas.core.status import status
 from replicas.core.values import Lane, OperationKind, ReplicaState
-from replicas.core.views import ReplicaView, ServiceView
 from replicas.jobs import beats, queue
 from replicas.jobs.probe import lease_of
 from replicas.jobs.probing import newest_event
@@ -62,6 +60,7 @@ class Loop:
         self.wake_at: datetime | None = None
         self.cursor = -1  # the newest event when the rows were last read
         self.seen: Sequence[Seen] = ()  # the live replicas, when the rows were last read
+        self.plans: dict[int, Plan] = {}  # of the services that nothing is to be done for now
         self.busy = True  # something is under way that may change without an event
         self.probed = False  # there is something to probe
         self.next: dict[str, float] = {}
@@ -183,6 +182,7 @@ class Loop:
             reaped = []
             world = observe(clock.now())
         self.hand_over(world, applier)
+        self.report(world)
         self.forget(world, applier)
         self.seen = world.seen
         self.probed = any(seen.state in PROBED for seen in world.seen)
@@ -227,28 +227,35 @@ class Loop:
         return {name: registry.get(name, self.config.home) for name in {seen.provider for seen in world.seen}}
 
     def apply_plans(self, world: World, applier: Applier) -> bool:
-        """Plan each service, carry the plans out, and report what is true of each. True when anything was done."""
+        """Plan each service and carry the plans out. True when anything was done."""
         now = clock.now()
         self.wake_at = None
+        self.plans = {}
         changed = False
         for service in world.services:
-            views = world.replicas[service.id]
-            planned = plan(service, views, now)
+            planned = plan(service, world.replicas[service.id], now)
             if planned.actions:
                 applier.apply(service.id, planned.actions)
                 changed = True
-                continue  # what is true now is said in the next round
+                continue  # what is true now is seen in the next round
             self.wake(planned.wake_at)
-            self.report(service, views, planned, world.told[service.id])
+            self.plans[service.id] = planned
         return changed
 
-    def report(self, service: ServiceView, views: Sequence[ReplicaView], planned: Plan, told: dict[str, Any]) -> None:
-        """Say what is true of a service, unless its row says so."""
-        found, reason = status(service, views, planned)
-        ready = sum(view.state is ReplicaState.READY for view in views)
-        live = sum(not view.state.ended for view in views)
-        if told != {"status": found, "reason": reason, "ready": ready, "live": live}:
-            services.report(service.id, status=found, reason=reason, ready=ready, live=live, actor="controller")
+    def report(self, world: World) -> None:
+        """Say what is true of each service whose plan is carried out, where its row does not say so.
+
+        After the operations were handed over: these need not wait for it.
+        """
+        for service in world.services:
+            views = world.replicas[service.id]
+            if service.id not in self.plans:
+                continue
+            found, reason = status(service, views, self.plans[service.id])
+            ready = sum(view.state is ReplicaState.READY for view in views)
+            live = sum(not view.state.ended for view in views)
+            if world.told[service.id] != {"status": found, "reason": reason, "ready": ready, "live": live}:
+                services.report(service.id, status=found, reason=reason, ready=ready, live=live, actor="controller")
 
     def wake(self, moment: datetime | None) -> None:
         """Tick again at that moment, if not before."""
