@@ -33,26 +33,32 @@ PATIENCE_SECONDS = 120.0
 T = TypeVar("T")
 
 
-@contextlib.contextmanager
-def database(process: str = "controller") -> Iterator[Path]:
-    """Django over a migrated SQLite database, set up in this process as in one of that kind. Gives the home.
+def connect_django(home: Path) -> None:
+    """Set Django up in this process, over the database of that home, as the controller has it.
 
     Once per process: Django's settings cannot be made twice.
     """
-    home = Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
     for name in [name for name in os.environ if name.startswith("ROLLCALL_")]:
         del os.environ[name]
     os.environ |= {
         "ROLLCALL_HOME": str(home),
-        "ROLLCALL_PROCESS": process,
+        "ROLLCALL_PROCESS": "controller",
         "ROLLCALL_LOG_LEVEL": "WARNING",
         "DJANGO_SETTINGS_MODULE": "controlplane.settings",
     }
+    import django
+
+    django.setup()
+
+
+@contextlib.contextmanager
+def database() -> Iterator[Path]:
+    """A migrated SQLite database for this process alone. Gives its home."""
+    home = Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
     try:
-        import django
+        connect_django(home)
         from django.core.management import call_command
 
-        django.setup()
         call_command("migrate", verbosity=0)
         yield home
     finally:
@@ -115,14 +121,14 @@ class Plane(ControlPlane):
         """How many replicas are in that state."""
         return int(self.query("SELECT count(*) FROM replicas_replica WHERE state = ?", state)[0][0])
 
-    def wait(self, look: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-        """The first true value of `look`, asked every few milliseconds."""
+    def wait(self, look: Callable[[], T | None], seconds: float = PATIENCE_SECONDS, poll: float = POLL_SECONDS) -> T:
+        """The first true value of `look`, asked every `poll` seconds."""
         deadline = time.monotonic() + seconds
         while not (found := look()):
             if time.monotonic() > deadline:
                 states = self.query("SELECT state, count(*), max(reason) FROM replicas_replica GROUP BY state")
                 raise AssertionError(f"not within {seconds:g} s; the replicas: {states}\n{self.tail()}")
-            time.sleep(POLL_SECONDS)
+            time.sleep(poll)
         return found
 
 
