@@ -38,6 +38,11 @@ class Shell:
         out, err = process.communicate(text, timeout=120)
         return process.returncode, out.decode(), err.decode()
 
+    def applied(self) -> None:
+        """Apply a trivial service called web."""
+        code, out, err = self("apply", "-", text=TRIVIAL.encode())
+        assert (code, out.splitlines()[-1:]) == (0, ["web created: version 1 is active."]), err
+
 
 @pytest.fixture
 def shell(home: Path, tmp_path: Path) -> Shell:
@@ -78,7 +83,7 @@ def test_ctrl_c_is_quiet(shell: Shell, eventually: Eventually, home: Path) -> No
 
 
 def test_a_closed_pipe_is_quiet(shell: Shell) -> None:
-    shell("apply", "-", text=TRIVIAL.encode())
+    shell.applied()
     process = shell.start("events", "--follow", "--limit", "1")
     assert process.stdout is not None
     assert process.stdout.readline()
@@ -91,7 +96,7 @@ def test_a_closed_pipe_is_quiet(shell: Shell) -> None:
 
 
 def test_what_one_process_writes_another_prints_at_once(shell: Shell, eventually: Eventually) -> None:
-    shell("apply", "-", text=TRIVIAL.encode())
+    shell.applied()
     process = shell.start("events", "--follow", "--json", "--limit", "1")
     assert process.stdout is not None
     try:
@@ -104,7 +109,7 @@ def test_what_one_process_writes_another_prints_at_once(shell: Shell, eventually
 
 
 def test_logs_pass_byte_for_byte(shell: Shell, home: Path) -> None:
-    shell("apply", "-", text=TRIVIAL.encode())
+    shell.applied()
     script = (
         "from tests.commands import acts; from replicas.models import Replica;"
         "r = acts.starting(acts.service());"
