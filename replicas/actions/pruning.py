@@ -60,10 +60,10 @@ def _old_replicas(before: datetime, keep: int) -> list[Replica]:
 
 
 def unused_versions() -> list[ServiceVersion]:
-    """Versions with no live replica that are not active: what providers keep for them can go; the rows stay."""
-    live = Replica.objects.exclude(state__in=ENDS).values("version_id")
-    active = Service.objects.filter(desired=Desired.UP).exclude(version=None).values("version_id")
-    return list(ServiceVersion.objects.exclude(pk__in=live).exclude(pk__in=active))
+    """Versions whose files no live replica and no wanted service uses: providers need not keep them; the rows stay."""
+    live = Replica.objects.exclude(state__in=ENDS).values("version__files_uid")
+    active = Service.objects.filter(desired=Desired.UP).exclude(version=None).values("version__files_uid")
+    return list(ServiceVersion.objects.exclude(files_uid__in=live).exclude(files_uid__in=active))
 
 
 def _unlink(path: str) -> None:

@@ -24,7 +24,7 @@ def forget_versions() -> int:
         provider = registry.get(version.spec.get("provider", "local"), settings.ROLLCALL.home)
         forget = getattr(provider, "forget_version", None)
         if forget is not None:
-            forget(version.uid)
+            forget(version.files_uid)
     return len(unused)
 
 

@@ -172,7 +172,7 @@ def order_for(operation: Operation, replica: Replica, secrets: dict[str, str]) -
         service=replica.service.name,
         number=replica.number,
         version=version.number,
-        version_uid=version.uid,
+        version_uid=version.files_uid,
         spec=version.spec,
         env=version.spec.get("envs") or {},
         secrets=secrets,

@@ -55,12 +55,14 @@ class ServiceVersion(models.Model):
     """One immutable version: the YAML text (secret values masked), its spec and the digests.
 
     `process_digest` is the digest of everything but the service section, with the digest of the files it copies:
-    versions with equal ones can adopt each other's replicas. `sealed` holds the secret values, encrypted.
+    versions with equal ones can adopt each other's replicas. A restart shares its predecessor's `files_uid`. `sealed`
+    holds the secret values, encrypted.
     """
 
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     uid = models.CharField(max_length=32, unique=True)
+    files_uid = models.CharField(max_length=32, help_text="the uid under which its provider keeps files and setup")
     text = models.TextField()
     spec = models.JSONField()
     digest = models.CharField(max_length=64)

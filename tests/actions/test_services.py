@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicas.actions import replicas, services
+from replicas.actions import pruning, replicas, services
 from replicas.actions.sealing import Unsealable, seal, unseal
 from replicas.actions.services import Conflict
 from replicas.core.values import ServiceStatus
@@ -94,6 +94,8 @@ def test_a_restart_is_a_version_that_no_running_replica_fits():
     assert version is not None
     first = ServiceVersion.objects.get(number=1)
     assert (version.number, version.text) == (2, first.text)
+    assert (version.files_uid, version.uid != first.uid) == (first.uid, True)
+    assert pruning.unused_versions() == []
     assert version.process_digest != first.process_digest
     replica = cast.pending(service, version=1)
     assert not replicas.adopt(replica.pk, 2, reason="x", actor="controller")
@@ -181,3 +183,14 @@ def test_snapshot_and_events_after_its_cursor_give_the_later_snapshot():
     kept = {row["id"] for (kind, _), row in now.items() if kind == "replica"}
     seen = {k: row for k, row in seen.items() if k[0] != "operation" or row["replica_id"] in kept}
     assert seen == now
+
+
+def test_files_of_a_version_are_kept_while_a_wanted_service_or_a_live_replica_uses_them():
+    service = cast.service()
+    replica = cast.pending(service)
+    services.apply(cast.draft("web", run="sleep 61"), actor="ann")
+    assert pruning.unused_versions() == []
+    replicas.withdraw(replica.pk, reason="x", actor="controller")
+    assert [version.number for version in pruning.unused_versions()] == [1]
+    services.take_down(service.pk, purge=False, actor="ann")
+    assert len(pruning.unused_versions()) == 2
