@@ -1,6 +1,6 @@
 """The snapshots that pages are drawn from: first the feed's cursor, then the rows, so that replaying closes the gap."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from replicas import clock
 from replicas.core.values import ENDS, LIVE, LIVE_OPERATIONS
@@ -11,9 +11,9 @@ from replicas.web.outbox import event_row, newest
 ENDED_SHOWN = 50
 EVENTS_SHOWN = 50
 OPERATIONS_SHOWN = 100
-# What the timeline leaves out unless asked for: steps of operations, probes that changed no state, and versions (the
-# service's own event follows at once).
-QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"]}
+# What the timeline leaves out unless asked for: steps of operations, probes that changed no state, versions (the event
+# of their service follows at once), and a status that only got another reason (`unchanged`: where old equals new).
+QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"], "unchanged": ["status"]}
 CELL = ("id", "revision", "service_id", "number", "version", "state")
 _CELL_COLUMNS = ("id", "revision", "service_id", "number", "version_number", "state")
 
@@ -97,7 +97,10 @@ def operations_snapshot() -> Row:
 def of_service(service: Service, *, everything: bool) -> QuerySet[Event]:
     """The service's events; without `everything` those that QUIET names are left out."""
     found = Event.objects.filter(service=service)
-    return found if everything else found.exclude(Q(kind__in=QUIET["kinds"]) | Q(trigger__in=QUIET["triggers"]))
+    if everything:
+        return found
+    same = Q(trigger__in=QUIET["unchanged"], old=F("new"))
+    return found.exclude(Q(kind__in=QUIET["kinds"]) | Q(trigger__in=QUIET["triggers"]) | same)
 
 
 def of_replica(replica: Replica, operations: list[Operation]) -> QuerySet[Event]:

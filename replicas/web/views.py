@@ -1,5 +1,6 @@
 """The pages that show, and the snapshots from which they start over after a gap."""
 
+import shlex
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from replicas.config import DEFAULT_HOME
 from replicas.models import Operation, Replica, ServiceVersion
 from replicas.models.public import Row
 from replicas.web import presenters
@@ -22,7 +24,9 @@ from replicas.web.replies import service_or_404
 def services(request: HttpRequest) -> HttpResponse:
     """All services."""
     page = {"snapshot": presenters.services_snapshot(), "url": reverse("services.json")}
-    return _page(request, "services.html", page, root=settings.BASE_DIR)
+    home = settings.ROLLCALL.home
+    elsewhere = "" if home == DEFAULT_HOME else shlex.quote(str(home))  # a new shell would take the usual one
+    return _page(request, "services.html", page, root=shlex.quote(str(settings.BASE_DIR)), home=elsewhere)
 
 
 @allowed(SEE)
@@ -91,7 +95,6 @@ def replica(request: HttpRequest, name: str, number: int) -> HttpResponse:
         "url": reverse("replica.json", args=[name, number]),
         "events_url": reverse("replica-events.json", args=[name, number]),
         "service": name,
-        "quiet": {"kinds": [], "triggers": []},
     }
     return _page(request, "replica.html", page, name=name, number=number, replica_id=snapshot["replica"]["id"])
 

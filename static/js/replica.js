@@ -58,7 +58,8 @@ function phases(replica) {
     const end = replica[to] ?? (ended(replica) ? replica.ended_at : null);
     const going = end === null;
     const until = going ? (replica.outcome ? Date.parse(replica.state_since) : now()) : Date.parse(end);
-    return { name, ms: Math.max(0, until - Date.parse(replica[from])), going: going && !replica.outcome };
+    const failed = ended(replica) && replica[to] === null;
+    return { name, ms: Math.max(0, until - Date.parse(replica[from])), going: going && !replica.outcome, failed };
   });
 }
 
@@ -70,6 +71,7 @@ function drawStart(replica) {
     (phase) => phase.name,
     (phase) => h("i", { class: "phase", data: { phase: phase.name } }),
     (node, phase) => {
+      setAttribute(node, "data-failed", phase.failed);
       node.style.flexGrow = Math.max(phase.ms, 1);
       node.title = `${phase.name}: ${fineDuration(phase.ms)}`;
     },
@@ -79,7 +81,10 @@ function drawStart(replica) {
     all,
     (phase) => phase.name,
     (phase) => h("li", { data: { phase: phase.name } }, h("span", {}, phase.name), h("b")),
-    (node, phase) => setText(node.lastChild, fineDuration(phase.ms) + (phase.going ? " so far" : "")),
+    (node, phase) => {
+      setAttribute(node, "data-failed", phase.failed);
+      setText(node.lastChild, fineDuration(phase.ms) + (phase.going ? " so far" : ""));
+    },
   );
   const ready = replica.ready_at ? `ready for the first time ${exactText(replica.ready_at)}` : "not ready so far";
   setText(at("start-end"), ended(replica) && !replica.ready_at ? "never ready" : ready);

@@ -58,7 +58,8 @@ function update(node, replica, before) {
   setAge(node.querySelector(".state time"), replica.ended_at ?? replica.state_since);
   const outcome = replica.outcome && replica.outcome !== replica.state ? `${replica.outcome}: ` : "";
   const why = node.querySelector(".why bdi");
-  setText(why, outcome + sentence(replica.retire_reason && !replica.ended_at ? replica.retire_reason : replica.reason));
+  const fine = replica.state === "READY" && replica.probe_ok && !replica.retire_reason; // the last probe says it all
+  setText(why, fine ? "" : outcome + sentence(replica.retire_reason && !replica.ended_at ? replica.retire_reason : replica.reason));
   why.title = why.textContent;
   setText(node.querySelector(".version"), `v${replica.version}`);
   setText(node.querySelector(".restarts"), replica.restarts ? String(replica.restarts) : "");

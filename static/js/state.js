@@ -59,7 +59,10 @@ class Timeline {
   }
 
   wants(event) {
-    return this.everything || !(this.quiet.kinds.includes(event.kind) || this.quiet.triggers.includes(event.trigger));
+    if (this.everything) return true;
+    const { kinds, triggers, unchanged } = this.quiet;
+    const same = unchanged.includes(event.trigger) && event.old === event.new;
+    return !kinds.includes(event.kind) && !triggers.includes(event.trigger) && !same;
   }
 
   add({ data, ...event }) {
@@ -204,9 +207,9 @@ export class ServiceState {
 
 /** One replica with its operations and events, out of the feed of its service. */
 export class ReplicaState {
-  constructor({ snapshot, quiet }) {
+  constructor({ snapshot }) {
     this.operations = new Rows();
-    this.timeline = new Timeline(quiet, true);
+    this.timeline = new Timeline(null, true);
     this.load(snapshot);
   }
 

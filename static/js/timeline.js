@@ -6,7 +6,7 @@ import { age } from "./time.js";
 import { sentence, tone } from "./words.js";
 
 const APPLIES = new Set(["created", "updated", "revived", "restarted", "rolled_back"]);
-const PARTS = new Set(["controller", "job"]);
+const PARTS = new Set(["controller", "job", "probe"]);
 
 /** Draws a state's timeline into `list`; `button` asks for the next page of `url`. */
 export class TimelineView {

@@ -69,6 +69,19 @@ def test_a_choice_to_forget_is_not_kept_for_the_next_time(visit: Visit, clerk: S
         expect(box).not_to_be_checked()
 
 
+def test_what_is_down_can_be_forgotten_and_not_taken_down_again(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        expect(page.get_by_role("button", name="Forget")).to_be_hidden()
+        page.get_by_role("button", name="Take down").click()
+        page.get_by_role("dialog").get_by_role("button", name="Take down").click()
+        expect(page.get_by_role("button", name="Take down")).to_be_hidden()
+        page.get_by_role("button", name="Forget").click()
+        page.get_by_role("dialog", name=f"Forget {name}?").get_by_role("button", name="Forget").click()
+        toast(page, f"{name} is going down and is forgotten then.")
+
+
 def test_one_replica_is_terminated_from_its_row(visit: Visit, clerk: Scribe, name: str) -> None:
     clerk.deploy(name=name)
     first, second = clerk.ready(name=name), clerk.ready(name=name)

@@ -14,10 +14,10 @@ PAGES = {
     "services": ("/services.json", "ServicesState", {}),
     "service": ("/services/{name}/snapshot.json", "ServiceState", {}),
     "service-everything": ("/services/{name}/snapshot.json?events=all", "ServiceState", {"everything": True}),
-    "replica": ("/services/{name}/replicas/1/snapshot.json", "ReplicaState", {"quiet": {"kinds": [], "triggers": []}}),
+    "replica": ("/services/{name}/replicas/1/snapshot.json", "ReplicaState", {}),
     "operations": ("/operations.json", "OperationsState", {}),
 }
-QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"]}
+QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"], "unchanged": ["status"]}
 # What the page's own script does with a snapshot and the feed's messages.
 REPLAY = """async ([kind, page, events]) => {
   const states = await import("/static/js/state.js");
@@ -39,6 +39,7 @@ def story(clerk: Scribe, name: str) -> list[Callable[[], Any]]:
         lambda: clerk.probed(name=name, number=1),
         lambda: clerk.noted(name=name, number=1, detail="GET /healthz: 204"),
         lambda: clerk.report(name=name, status="READY", reason="1 of 4 ready"),
+        lambda: clerk.report(name=name, status="READY", reason="1 of 4 ready; launching more"),
         lambda: clerk.pending(name=name),
         lambda: clerk.pending(name=name),
         lambda: clerk.withdraw(name=name, number=2),
@@ -73,7 +74,7 @@ def page(desk: Desk, chromium: Browser) -> Iterator[Page]:
     context.close()
 
 
-PURGED = 22  # the step of the story that purges a replica
+PURGED = 23  # the step of the story that purges a replica
 
 
 class Telling:
@@ -175,7 +176,7 @@ def test_a_page_that_was_watched_is_the_page_that_is_opened_now(
         watched = visitor.goto(path.format(name=name))
         watched.locator("#connection[data-state=live]").wait_for()
         visitor.mark()
-        for step in story(clerk, name)[:22]:
+        for step in story(clerk, name)[:23]:
             step()
         # The page is at rest when what was made last of all has been drawn.
         last = clerk.pending(name=name) if path == "/operations/" else 1

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -235,4 +236,5 @@ def test_a_fault_of_ours_is_said_in_plain_words(monkeypatch: pytest.MonkeyPatch)
 def test_the_empty_page_has_the_lines_that_deploy_an_example() -> None:
     page = browser("root").get("/").content.decode()
     assert "manage.py apply examples/http.yaml --wait" in page
+    assert f"export ROLLCALL_HOME={settings.ROLLCALL.home}\n" in page  # not the usual one: a new shell must be told
     assert "/new?example=http" in page
