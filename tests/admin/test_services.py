@@ -112,6 +112,14 @@ def test_a_changed_number_scales(boss: Client, make: Make) -> None:
     assert again(service).version.number == 1
 
 
+def test_a_message_keeps_the_name_as_it_is_written(boss: Client, make: Make) -> None:
+    service = make()
+    posted = fields(boss, page(service)) | {"target": "4", "_save": "Save"}
+    shown = body(boss.post(page(service), posted, follow=True))
+    assert f">{service.name} is to have 4 replicas.<" in shown
+    assert 'rel="icon"' in shown
+
+
 def test_saving_without_a_change_writes_nothing(boss: Client, make: Make, home: Path) -> None:
     service = make()
     before = (Event.objects.count(), again(service).revision)
