@@ -2,14 +2,15 @@
 
 from django import forms
 
-TARGET_MOST = 10_000
+from replicas.core.spec.kinds import MOST_REPLICAS
+
 TEXT_MOST = 512 * 1024  # characters; the parser has its own, tighter limits and says which one was passed
 
 
 class ScaleForm(forms.Form):
     """How many replicas are wanted."""
 
-    target = forms.IntegerField(min_value=0, max_value=TARGET_MOST)
+    target = forms.IntegerField(min_value=0, max_value=MOST_REPLICAS)
 
 
 class RestartForm(forms.Form):

@@ -41,7 +41,7 @@ def test_a_double_click_on_scale_scales_once() -> None:
     assert len(events("scaled")) == 1
 
 
-@pytest.mark.parametrize("target", ["-1", "many", "", "10001", "1e3"])
+@pytest.mark.parametrize("target", ["-1", "many", "", "100001", "1e3"])
 def test_a_wrong_target_is_refused_with_the_field(target: str) -> None:
     deployed(replicas=2)
     answer = post("/services/web/scale", {"target": target})
