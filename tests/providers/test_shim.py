@@ -209,7 +209,9 @@ def test_a_kill_0_of_the_command_does_not_reach_the_shim(bench: Bench) -> None:
 def test_the_command_gets_the_signals_that_python_ignores(bench: Bench) -> None:
     bench.ended(bench.start("grep SigIgn /proc/self/status; grep SigBlk /proc/self/status"))
     words = bench.log.read_text().split()
-    assert [int(word, 16) for word in words[1::2]] == [0, 0]
+    # 32 and 33 are the C library's own, which no program can set; some versions of make leave them ignored.
+    own = 0b11 << 31
+    assert [int(word, 16) & ~own for word in words[1::2]] == [0, 0]
 
 
 def test_the_command_inherits_no_descriptor(bench: Bench) -> None:
