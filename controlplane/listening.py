@@ -41,7 +41,8 @@ def url(listener: socket.socket) -> str:
 
 def _why_not(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use by another program. Choose another one: --port {port + 1}"
+        other = f"--port {port + 1}, or `make up PORT={port + 1}`"
+        return f"Port {port} on {host} is in use by another program. Choose another one: {other}"
     if error.errno == errno.EACCES:
         return f"Port {port} on {host} is not allowed for this user. Choose one above 1023: --port 8000"
     return f"Cannot listen on {host}, port {port}: {error.strerror}. Choose with --host and --port."

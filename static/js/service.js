@@ -33,7 +33,7 @@ function row(replica) {
     h("td", { class: "version figure", data: { label: "version" } }),
     h("td", { class: "url", data: { label: "url" } }),
     h("td", { class: "restarts figure", data: { label: "restarts" } }),
-    h("td", { class: "probe", data: { label: "probe" } }, h("b"), " ", h("span", { class: "since" }, age(replica.probe_at))),
+    h("td", { class: "probe", data: { label: "probe" } }, h("b"), " ", h("span", { class: "since" }, "for ", age(replica.probe_at))),
     page.can.operate ? h("td", { class: "do" }, terminateButton(replica)) : null,
   );
 }

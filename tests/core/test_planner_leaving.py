@@ -28,7 +28,7 @@ class TestDraining:
 
     def test_it_ends_at_once_when_nothing_measures_the_work(self) -> None:
         decided = leaving(replica(1, S.DRAINING, in_flight=None, state_since=NOW))
-        assert decided.actions == (Drained(1, "nothing measures its work in flight: its own grace lets that end"),)
+        assert decided.actions == (Drained(1, "asked to end; what it is doing may go on within its grace"),)
 
     @pytest.mark.parametrize("seconds", [30, 31, 3600])
     def test_it_ends_when_its_time_is_over(self, seconds: float) -> None:

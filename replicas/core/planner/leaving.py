@@ -62,7 +62,7 @@ def _see_off_one(service: ServiceView, replica: ReplicaView, now: datetime) -> P
 
 def _drain_on(service: ServiceView, replica: ReplicaView, now: datetime) -> Plan:
     if replica.in_flight is None:
-        return Plan(actions=(Drained(replica.id, "nothing measures its work in flight: its own grace lets that end"),))
+        return Plan(actions=(Drained(replica.id, "asked to end; what it is doing may go on within its grace"),))
     if replica.in_flight <= 0:
         return Plan(actions=(Drained(replica.id, "nothing is in flight any more"),))
     end = waits_until(replica.state_since, service.drain_seconds, now)
