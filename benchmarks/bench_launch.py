@@ -1,5 +1,6 @@
 """From `apply` to fifty READY replicas, held against a plain script that starts the same processes and polls them."""
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -36,14 +37,20 @@ def run() -> list[Row]:
             "apply to 50 READY, from the command's start", statistics.median(ours.command), against, most=MOST, unit="s"
         ),
         compared("apply to 50 READY, from the row's commit", statistics.median(ours.row), against, most=MOST, unit="s"),
-        compared("CPU of it all", statistics.median(ours.cpu), statistics.median(plain.cpu), most=None, unit="s"),
+        compared(
+            "CPU of it all, the command included",
+            statistics.median(ours.cpu),
+            statistics.median(plain.cpu),
+            most=None,
+            unit="s",
+        ),
     ]
 
 
 def launch(plane: Plane, name: str, taken: Taken) -> None:
     """Apply, wait until all are READY, take down."""
     file = plane.service_file(name, REPLICAS)
-    spent = plane.cpu_seconds()
+    spent = plane.cpu_seconds() + of_commands()
     began = time.monotonic()
     command = subprocess.Popen(
         [sys.executable, "manage.py", "apply", str(file)],
@@ -54,11 +61,17 @@ def launch(plane: Plane, name: str, taken: Taken) -> None:
     plane.wait(lambda: plane.count("READY") == REPLICAS)
     taken.command.append(time.monotonic() - began)
     assert command.wait(30) == 0
-    taken.cpu.append(plane.cpu_seconds() - spent)
+    taken.cpu.append(plane.cpu_seconds() + of_commands() - spent)
     at = "SELECT (julianday(max(at)) - julianday(min(at))) * 86400 FROM replicas_event WHERE service_name = ? AND"
     (seconds,) = plane.query(f"{at} (trigger = 'version_made' OR new = 'READY' AND kind = 'replica')", name)[0]
     taken.row.append(seconds)
     plane.manage("down", name, "--wait")
+
+
+def of_commands() -> float:
+    """CPU seconds of the commands that this process has waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def launch_plainly(taken: Taken) -> None:

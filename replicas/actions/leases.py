@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import F, Q
 
@@ -16,10 +17,10 @@ def acquire(name: str, holder: str, seconds: float) -> int | None:
     """Take or renew the lease. The fencing number, which grows with every new holder; None while another holds it."""
     now = clock.now()
     until = now + timedelta(seconds=seconds)
-    Lease.objects.get_or_create(name=name)
     mine = Lease.objects.filter(name=name, holder=holder).filter(expires_at__gt=now)
     if mine.update(expires_at=until):
         return Lease.objects.values_list("fence", flat=True).get(name=name)
+    Lease.objects.get_or_create(name=name)
     free = Lease.objects.filter(name=name).filter(Q(expires_at=None) | Q(expires_at__lte=now) | Q(holder=holder))
     with writing():
         if not free.update(
@@ -41,9 +42,9 @@ def holds(name: str, holder: str, fence: int) -> bool:
 
 def beat(name: str) -> None:
     """A sign of life of the part `name`, by this process."""
-    Heartbeat.objects.update_or_create(
-        name=name, defaults={"at": clock.now(), "pid": os.getpid(), "host": socket.gethostname()}
-    )
+    sign: dict[str, Any] = {"at": clock.now(), "pid": os.getpid(), "host": socket.gethostname()}
+    if not Heartbeat.objects.filter(name=name).update(**sign):
+        Heartbeat.objects.update_or_create(name=name, defaults=sign)
 
 
 def break_dead(name: str, alive: Callable[[int], bool]) -> bool:

@@ -67,6 +67,7 @@ class Loop:
 
     def run(self) -> None:
         """Wait for the lease, then tick until told to stop or deposed; then wait again."""
+        procs.more_files()
         try:
             while not self.stopping:
                 fence = self.acquire()

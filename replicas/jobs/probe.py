@@ -20,6 +20,7 @@ from django.db import connection
 from replicas import bell
 from replicas.actions import leases
 from replicas.jobs.probing import Target, changes_after, load_targets, record
+from replicas.providers import procs
 from replicas.providers.exchange import CHUNK
 from replicas.providers.naming import Names
 from replicas.providers.probe import ProbeResult, probe
@@ -46,6 +47,7 @@ def run(shard: int) -> None:
     holder = uuid.uuid4().hex
     if leases.acquire(lease_of(shard), holder, LEASE_SECONDS) is None:
         return
+    procs.more_files()
     with ThreadPoolExecutor(1, thread_name_prefix="probe-rows") as rows:
         try:
             asyncio.run(Round(shard, holder, rows).work())

@@ -2,6 +2,7 @@
 environment."""
 
 import os
+import resource
 import select
 import signal
 from collections.abc import Mapping
@@ -86,6 +87,13 @@ def wait(pid: int, start: int, seconds: float) -> bool:
         return bool(poll.poll(seconds * 1000))
     finally:
         os.close(descriptor)
+
+
+def more_files() -> None:
+    """Let this process have as many open files as the host allows it: who watches or probes many replicas has one for
+    each, and the usual limit is 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def everyone() -> list[int]:

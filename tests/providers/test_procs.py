@@ -3,8 +3,10 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +101,11 @@ def test_names_with_brackets_and_blanks_are_read_right(tmp_path: os.PathLike[str
     finally:
         process.kill()
         process.wait()
+
+
+def test_as_many_files_as_the_host_allows() -> None:
+    code = "import resource; from replicas.providers import procs; procs.more_files();"
+    code += " print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
+    command = ["/bin/bash", "-c", 'ulimit -Sn 64 && exec "$@"', "bash", sys.executable, "-c", code]
+    soft, most = subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[2]).stdout.split()
+    assert soft == most != b"64"
