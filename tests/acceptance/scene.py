@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from controlplane import processes
+from tests.acceptance.disk import Disk
 from tests.acceptance.person import Person
 from tests.acceptance.reader import FeedReader
 from tests.acceptance.rows import LIVE, Row, Rows, broken_chains
@@ -37,6 +38,7 @@ class Scene:
         self.services: set[str] = set()
         self.before: dict[str, str] = {}
         self.struck = 0.0
+        self.disk: Disk | None = None
 
     # --- acting ---------------------------------------------------------------------------------------------------
 
@@ -121,11 +123,14 @@ class Scene:
         return self.crew(lane)[:-2]
 
     def idle_worker(self, lane: str) -> int:
-        """The worker that has hold of the queue: of those that do nothing, the one that does not wait for a lock."""
+        """The worker that has hold of the queue: of those that do nothing, the one that does not wait for a lock.
+
+        In a pool that has replaced a worker its monitor may look the same, and is taken as well.
+        """
 
         def look() -> int | None:
             waiting = [pid for pid in self.workers(lane) if system_call(pid) not in (FUTEX, "running", "")]
-            return waiting[0] if len(waiting) == 1 else None
+            return waiting[0] if waiting else None
 
         return eventually(look, 20, lambda: f"{[(pid, system_call(pid)) for pid in self.workers(lane)]}")
 

@@ -91,7 +91,7 @@ class Chaos:
 
     def take_down(self, name: str) -> str:
         self.scene.person.down(name)
-        time.sleep(self.chance.uniform(0, 1.5))
+        time.sleep(self.chance.uniform(0, 1.5))  # the down gets so far as chance has it
         self.scene.person.apply(self.text(name), name, known=True)
         return f"down {name}, and up again"
 
