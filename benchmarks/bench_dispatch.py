@@ -14,8 +14,8 @@ from pathlib import Path
 from benchmarks.homes import Plane, connect_django, control_plane
 from benchmarks.rows import Row, compared, limited, percentile
 
-JOBS = 60
-LAUNCHES = 25
+JOBS = 40
+LAUNCHES = 20
 MOST_SECONDS = 0.1
 PAUSE_SECONDS = 0.3
 MOMENTS = (

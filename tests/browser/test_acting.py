@@ -76,8 +76,9 @@ def test_what_is_down_can_be_forgotten_and_not_taken_down_again(visit: Visit, cl
         expect(page.get_by_role("button", name="Forget")).to_be_hidden()
         page.get_by_role("button", name="Take down").click()
         page.get_by_role("dialog").get_by_role("button", name="Take down").click()
-        expect(page.get_by_role("button", name="Take down")).to_be_hidden()
-        page.get_by_role("button", name="Forget").click()
+        head = page.locator(".head")
+        expect(head.get_by_role("button", name="Take down")).to_be_hidden()
+        head.get_by_role("button", name="Forget").click()
         page.get_by_role("dialog", name=f"Forget {name}?").get_by_role("button", name="Forget").click()
         toast(page, f"{name} is going down and is forgotten then.")
 

@@ -1,0 +1,33 @@
+"""A disk of its own for a directory, whose room a test can take away."""
+
+import os
+import subprocess
+from pathlib import Path
+
+LARGE = 512 << 20
+
+
+class Disk:
+    """A tmpfs on the directory, where this machine lets us mount one; `problem` says why not."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        place.mkdir(mode=0o700, exist_ok=True)
+        self.problem = self._mount("-t", "tmpfs", "-o", f"size={LARGE},mode=700", "tmpfs", str(place))
+
+    def leave(self, free: int) -> None:
+        """Let there be so many free bytes."""
+        found = os.statvfs(self.place)
+        used = (found.f_blocks - found.f_bfree) * found.f_frsize
+        problem = self._mount("-o", f"remount,size={used + free}", str(self.place))
+        assert not problem, problem
+
+    def close(self) -> None:
+        """Remove it, with what is on it."""
+        if not self.problem:
+            subprocess.run(["umount", "--lazy", str(self.place)], check=True)
+            self.place.rmdir()
+
+    def _mount(self, *arguments: str) -> str:
+        done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+        return done.stderr.strip() if done.returncode else ""
