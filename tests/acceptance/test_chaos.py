@@ -113,7 +113,7 @@ class Chaos:
         pid = self.chance.choice([*self.scene.plane.children().values(), self._crew(), self._crew()])
         began = processes.start_ticks(pid) if pid else None
         done = self._signal(pid, signal.SIGSTOP, "for a while: a process of the control plane")
-        time.sleep(self.chance.uniform(0.1, 3))
+        time.sleep(self.chance.uniform(0.1, 3))  # the next move comes when chance has it
         if pid and began is not None and processes.is_running(pid, began):
             self._signal(pid, signal.SIGCONT, "")
         return done
