@@ -26,6 +26,7 @@ function prepareAce() {
   const place = h("div", { class: "ace-place", data: { keys: "own" } });
   field.after(place);
   field.hidden = true;
+  field.required = false; // a browser could not show its complaint at a hidden field; the server has the same
   const editor = ace.edit(place, {
     mode: "ace/mode/yaml",
     theme: theme(),

@@ -15,12 +15,11 @@ from tests.acceptance.rows import LIVE
 from tests.acceptance.scene import Scene
 from tests.support.polling import eventually
 
+pytestmark = pytest.mark.skipif("ROLLCALL_LONG" not in os.environ, reason="set ROLLCALL_LONG=1 to run the long cases")
+
 # Answers with what the file ANSWER says: a status, or `hang` to accept nothing any more.
 OBEDIENT = """\
 import os, socket, time
-
-pytestmark = pytest.mark.skipif("ROLLCALL_LONG" not in os.environ, reason="set ROLLCALL_LONG=1 to run the long cases")
-
 server = socket.create_server(("127.0.0.1", int(os.environ["PORT"])), backlog=64)
 number = int(os.environ["SKYPILOT_SERVE_REPLICA_ID"])
 time.sleep(float(os.environ.get("START_SECONDS", "0")) * (number > int(os.environ.get("QUICK", "1000"))))

@@ -64,6 +64,7 @@ def test_from_the_login_page_to_a_replaced_replica(control_plane: ControlPlane, 
         sign_in(page)
         expect(page.get_by_role("heading", name="No services yet")).to_be_visible()
         page.get_by_role("link", name="New service").click()
+        page.locator(".ace-place .ace_content").wait_for()
         page.evaluate("(text) => ace.edit(document.querySelector('.ace-place')).setValue(text, -1)", TEXT)
         expect(page.locator("#verdict")).to_have_text("This creates the service parrot.")
         page.get_by_role("button", name="Create").click()
