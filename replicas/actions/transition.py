@@ -11,15 +11,16 @@ from django.db import connection, models, transaction
 from replicas import bell, clock
 from replicas.core import lifecycle
 from replicas.core.values import ReplicaState
-from replicas.models import Event, Operation, Replica, Service
-from replicas.models.public import operation_row, replica_row, service_row
+from replicas.models import Event, Operation, Replica, Rollout, Service
+from replicas.models.public import operation_row, replica_row, rollout_row, service_row
 
 OUTBOX_LOCK = 0x526F6C6C  # an advisory lock: events become visible in the order of their ids
-M = TypeVar("M", Service, Replica, Operation)
+M = TypeVar("M", Service, Replica, Operation, Rollout)
 ROWS: dict[type[models.Model], tuple[str, Any]] = {
     Service: ("service", service_row),
     Replica: ("replica", replica_row),
     Operation: ("operation", operation_row),
+    Rollout: ("rollout", rollout_row),
 }
 
 
@@ -54,7 +55,12 @@ def locked(model: type[M], pk: int) -> M | None:
         if connection.features.has_select_for_update_of
         else model._default_manager
     )
-    related = {Operation: ("replica", "service"), Replica: ("service",), Service: ("version",)}[model]
+    related = {
+        Operation: ("replica", "service"),
+        Replica: ("service",),
+        Rollout: ("service",),
+        Service: ("version",),
+    }[model]
     large = ("version__text", "version__spec", "version__sealed") if model is Service else ()  # and rarely looked at
     row: M | None = next(iter(query.select_related(*related).defer(*large).filter(pk=pk).order_by()), None)
     if isinstance(row, Operation):

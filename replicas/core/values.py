@@ -76,6 +76,33 @@ class Desired(StrEnum):
     DOWN = "DOWN"
 
 
+class RolloutKind(StrEnum):
+    """What began a rollout."""
+
+    FIRST = "first"
+    UPDATE = "update"
+    RESTART = "restart"
+    ROLLBACK = "rollback"
+
+
+class RolloutMode(StrEnum):
+    """How a rollout goes about it. In place: the running replicas are adopted."""
+
+    IN_PLACE = "in_place"
+    ROLLING = "rolling"
+    BLUE_GREEN = "blue_green"
+
+
+class RolloutState(StrEnum):
+    """Where a rollout is: PROGRESSING (also while it is paused), or how it ended."""
+
+    PROGRESSING = "PROGRESSING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    ABORTED = "ABORTED"
+    SUPERSEDED = "SUPERSEDED"
+
+
 class OperationKind(StrEnum):
     """What an operation does to its replica."""
 

@@ -4,6 +4,7 @@ from replicas.models.event import Event
 from replicas.models.lease import Heartbeat, Lease
 from replicas.models.operation import Operation
 from replicas.models.replica import Replica
+from replicas.models.rollout import Rollout
 from replicas.models.service import Service, ServiceVersion
 
-__all__ = ["Event", "Heartbeat", "Lease", "Operation", "Replica", "Service", "ServiceVersion"]
+__all__ = ["Event", "Heartbeat", "Lease", "Operation", "Replica", "Rollout", "Service", "ServiceVersion"]

@@ -6,7 +6,7 @@ from replicas.models.service import Service
 
 
 class Event(models.Model):
-    """What happened to one object (`kind`: service, version, replica or operation). Never updated.
+    """What happened to one object (`kind`: service, version, rollout, replica or operation). Never updated.
 
     `data` is the object's public row after the change, which the browser puts in place of the one that it has.
     """

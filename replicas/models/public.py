@@ -6,6 +6,7 @@ from typing import Any
 from replicas.core.values import OperationStatus
 from replicas.models.operation import Operation
 from replicas.models.replica import Replica
+from replicas.models.rollout import Rollout
 from replicas.models.service import Service, ServiceVersion
 
 Row = dict[str, Any]
@@ -44,8 +45,34 @@ def version_row(version: ServiceVersion) -> Row:
         "number": version.number,
         "digest": version.digest,
         "message": version.message,
+        "plan": version.plan,
         "created_by": version.created_by,
         "created_at": stamp(version.created_at),
+    }
+
+
+def rollout_row(rollout: Rollout) -> Row:
+    """A rollout as its panel shows it; versions are numbers, 0 for none."""
+    return {
+        "id": rollout.pk,
+        "revision": rollout.revision,
+        "service_id": rollout.service_id,
+        "kind": rollout.kind,
+        "mode": rollout.mode,
+        "state": rollout.state,
+        "reason": rollout.reason,
+        "from_version": rollout.from_version,
+        "to_version": rollout.to_version,
+        "good_version": rollout.good_version,
+        "held": rollout.held,
+        "best": rollout.best,
+        "actor": rollout.actor,
+        "started_at": stamp(rollout.started_at),
+        "progressed_at": stamp(rollout.progressed_at),
+        "paused_at": stamp(rollout.paused_at),
+        "promoted_at": stamp(rollout.promoted_at),
+        "switched_at": stamp(rollout.switched_at),
+        "ended_at": stamp(rollout.ended_at),
     }
 
 

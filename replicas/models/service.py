@@ -74,6 +74,7 @@ class ServiceVersion(models.Model):
     overrides = models.JSONField(default=dict, help_text="env values given at apply")
     sealed = models.TextField(blank=True, default="")
     message = models.TextField(blank=True, default="")
+    plan = models.JSONField(default=list, blank=True, help_text="lines: what applying it was to change, and how")
     created_by = models.CharField(max_length=150, blank=True, default="")
     created_at = models.DateTimeField()
 
