@@ -11,7 +11,7 @@ _warm = False
 
 
 def share_memory() -> None:
-    """In a pool's leader: prepare before each fork from here on, and have what is forked tell of heartbeats."""
+    """In a pool's leader: prepare before each fork from here on, and have what is forked tell of acknowledged jobs."""
     import replicas.jobs.beats
     import replicas.jobs.down
     import replicas.jobs.launch
@@ -19,7 +19,7 @@ def share_memory() -> None:
     import replicas.jobs.pruning  # noqa: F401
     from replicas.jobs import beats, queue
 
-    queue.when_beaten(beats.got_through)
+    queue.when_acknowledged(beats.got_through)
     os.register_at_fork(before=before_fork)
 
 

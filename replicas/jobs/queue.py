@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from django_q.conf import Conf
 from django_q.models import Task
 from django_q.signals import post_execute
 from django_q.tasks import async_task
@@ -36,12 +37,12 @@ def offer_beat(lane: Lane) -> None:
     async_task(BEAT, list(Lane).index(lane), cluster=lane.value, save=False)
 
 
-def when_beaten(call: Callable[[Lane], None]) -> None:
-    """In a pool: have `call` called with the lane whenever a heartbeat job was done and is acknowledged."""
+def when_acknowledged(call: Callable[[Lane], None]) -> None:
+    """In a pool: have `call` called with its lane whenever a job was done, be it in vain, and is acknowledged."""
+    lane = Lane(Conf.CLUSTER_NAME)
 
-    def acknowledged(task: dict[str, Any], **_named: Any) -> None:
-        if task["func"] == BEAT and task["success"]:
-            call(list(Lane)[task["args"][0]])
+    def acknowledged(**_named: Any) -> None:
+        call(lane)
 
     post_execute.connect(acknowledged, weak=False, dispatch_uid="beats")
 

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from controlplane.children import table
@@ -193,3 +194,30 @@ def receive_events(ws: ClientConnection, last: int, seconds: float = 20.0) -> li
         assert message["type"] == "events", message
         found += message["events"]
     return found
+
+
+def follow(site: Site, session: str, ws: ClientConnection, cursor: int, last: int) -> list[dict[str, Any]]:
+    """All events after `cursor` up to the one with the id `last`, read as a page reads them: from the open socket, and
+    when the server closes that for the time being (1013), from a new one with the cursor of what has arrived."""
+    found: list[dict[str, Any]] = []
+    deadline = time.monotonic() + 40
+    while not found or found[-1]["id"] < last:
+        try:
+            found += receive(ws, deadline - time.monotonic())["events"]
+        except ConnectionClosedError as error:
+            if error.rcvd is None or error.rcvd.code != 1013:
+                raise
+            return found + _again(site, session, found[-1]["id"] if found else cursor, last, deadline)
+    return found
+
+
+def _again(site: Site, session: str, cursor: int, last: int, deadline: float) -> list[dict[str, Any]]:
+    try:
+        with site.socket(f"/ws/feed?after={cursor}", session) as ws:
+            assert receive(ws)["type"] == "hello"
+            return follow(site, session, ws, cursor, last)
+    except InvalidStatus as error:  # the database does not answer yet
+        if error.response.status_code != 403 or time.monotonic() > deadline:
+            raise
+        time.sleep(0.2)  # a page waits before it tries again, too
+    return _again(site, session, cursor, last, deadline)

@@ -10,7 +10,7 @@ import pytest
 from tests.support.needs import needs
 from tests.support.polling import eventually
 from tests.web.postgresql import PostgreSQL
-from tests.web.site import Scribe, Site, receive, receive_events
+from tests.web.site import Scribe, Site, follow, receive
 
 pytestmark = needs("postgres")
 
@@ -67,12 +67,12 @@ def test_the_feed_goes_on_after_the_database_was_away(on_postgresql: Site, datab
     session = site.scribe.user(name="ann", permissions=["view_service"])["session"]
     service = site.scribe.service(name="web")
     with site.socket("/ws/feed", session) as ws:
-        receive(ws)
+        cursor = receive(ws)["cursor"]
         database.stop()
         time.sleep(3)  # that long the database is away
         database.start()
         writer = Scribe(site.environment)
         ids = writer.emit(service_id=service, count=5)
         writer.close()
-        assert [event["id"] for event in receive_events(ws, ids[-1], seconds=30)] == ids
+        assert [event["id"] for event in follow(site, session, ws, cursor, ids[-1])] == ids
     eventually(lambda: site.json("/readyz", session)["parts"]["feed"]["ok"])
