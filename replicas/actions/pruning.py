@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from replicas.actions.keeping import kept_versions
 from replicas.core.values import ENDS, LIVE_OPERATIONS, Desired
 from replicas.models import Event, Operation, Replica, Service, ServiceVersion
 
@@ -60,10 +61,8 @@ def _old_replicas(before: datetime, keep: int) -> list[Replica]:
 
 
 def unused_versions() -> list[ServiceVersion]:
-    """Versions whose files no live replica and no wanted service uses: providers need not keep them; the rows stay."""
-    live = Replica.objects.exclude(state__in=ENDS).values("version__files_uid")
-    active = Service.objects.filter(desired=Desired.UP).exclude(version=None).values("version__files_uid")
-    return list(ServiceVersion.objects.exclude(files_uid__in=live).exclude(files_uid__in=active))
+    """Versions whose files nothing needs any more (see `keeping`): providers need not keep them; the rows stay."""
+    return list(ServiceVersion.objects.exclude(files_uid__in=kept_versions().values("files_uid")))
 
 
 def _unlink(path: str) -> None:

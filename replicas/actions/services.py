@@ -1,36 +1,18 @@
 """What is wanted of services: versions, targets, the end; and what the controller saw of them."""
 
-import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
 from replicas import clock
-from replicas.actions.sealing import seal
+from replicas.actions import rollouts, versions
 from replicas.actions.transition import change, emit, locked, writing
-from replicas.core.values import LIVE, Desired, ServiceStatus
+from replicas.actions.versions import Conflict, Draft
+from replicas.core.values import LIVE, Desired, RolloutKind, ServiceStatus
 from replicas.models import Replica, Service, ServiceVersion
-from replicas.models.public import service_row, version_row
+from replicas.models.public import service_row
 
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A version that is about to be: everything that a row needs. `uid` names its directory at the provider."""
-
-    name: str
-    text: str
-    spec: Mapping[str, Any]
-    digest: str
-    process_digest: str
-    target: int
-    uid: str = field(default_factory=lambda: uuid.uuid4().hex)
-    files_digest: str = ""
-    base: str = ""
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    message: str = ""
+__all__ = ["Applied", "Conflict", "Draft", "apply", "forget", "report", "restart", "scale", "take_down"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +22,6 @@ class Applied:
     service: Service
     version: ServiceVersion
     change: str
-
-
-class Conflict(Exception):
-    """Somebody else changed the service meanwhile; the text says who is where, and to look again."""
 
 
 def apply(draft: Draft, *, actor: str, owner: User | None = None, expected: int | None = None) -> Applied:
@@ -64,8 +42,13 @@ def apply(draft: Draft, *, actor: str, owner: User | None = None, expected: int 
         same = active is not None and active.digest == draft.digest and active.files_digest == draft.files_digest
         if same and active is not None and service.desired == Desired.UP:
             return _unchanged(service, active, draft, actor)
-        version = active if same and active is not None else _new_version(service, draft, actor)
+        again = same and not draft.files_digest  # of a service that is down the files may be gone by now
+        version = active if again and active is not None else versions.make(service, draft, actor=actor)
         kind = "created" if found is None else "updated" if service.desired == Desired.UP else "revived"
+        first = active is None or kind == "revived"
+        rollouts.begin(
+            service, version, RolloutKind.FIRST if first else RolloutKind.UPDATE, actor=actor, mode=draft.mode
+        )
         now = clock.now()
         change(
             service,
@@ -95,39 +78,6 @@ def _new_service(draft: Draft, owner: User | None) -> Service:
         owner=owner,
         reason="waiting for the controller",
     )
-
-
-def _new_version(service: Service, draft: Draft, actor: str) -> ServiceVersion:
-    service.last_version += 1
-    version = ServiceVersion.objects.create(
-        service=service,
-        number=service.last_version,
-        uid=draft.uid,
-        files_uid=draft.uid,
-        text=draft.text,
-        spec=dict(draft.spec),
-        digest=draft.digest,
-        process_digest=draft.process_digest,
-        files_digest=draft.files_digest,
-        base=draft.base,
-        overrides=dict(draft.overrides),
-        sealed=seal(draft.secrets),
-        message=draft.message,
-        created_by=actor,
-        created_at=clock.now(),
-    )
-    emit(
-        service,
-        "version",
-        version.pk,
-        1,
-        "version_made",
-        version_row(version),
-        reason=draft.message or f"version {version.number}",
-        actor=actor,
-        number=None,
-    )
-    return version
 
 
 def _unchanged(service: Service, active: ServiceVersion, draft: Draft, actor: str) -> Applied:
@@ -175,29 +125,9 @@ def restart(service_id: int, *, actor: str, expected: int | None = None) -> Serv
                 f"service {service.name} is at version {old.number} by now, not {expected}: "
                 "it was restarted or updated already"
             )
-        service.last_version += 1
-        number = service.last_version
+        version = versions.make_again(service, old, message=f"restart of version {old.number}", actor=actor, apart=True)
+        rollouts.begin(service, version, RolloutKind.RESTART, actor=actor)
         now = clock.now()
-        version = ServiceVersion.objects.create(
-            service=service,
-            number=number,
-            uid=uuid.uuid4().hex,
-            files_uid=old.files_uid,
-            text=old.text,
-            spec=old.spec,
-            digest=old.digest,
-            process_digest=f"{number}:{old.process_digest}"[:64],
-            files_digest=old.files_digest,
-            base=old.base,
-            overrides=old.overrides,
-            sealed=old.sealed,
-            message=f"restart of version {old.number}",
-            created_by=actor,
-            created_at=now,
-        )
-        emit(
-            service, "version", version.pk, 1, "version_made", version_row(version), reason=version.message, actor=actor
-        )
         change(
             service,
             "restarted",
@@ -206,7 +136,7 @@ def restart(service_id: int, *, actor: str, expected: int | None = None) -> Serv
             old=service.status,
             new=service.status,
             version=version,
-            last_version=number,
+            last_version=service.last_version,
             forgiven_at=now,
             updated_at=now,
         )
@@ -220,6 +150,7 @@ def take_down(service_id: int, *, purge: bool, actor: str) -> bool:
         if service is None:
             return False
         if service.desired != Desired.DOWN or (purge and not service.purge):
+            rollouts.stop(service, reason=f"the service was taken down by {actor}", actor=actor)
             change(
                 service,
                 "down_requested",

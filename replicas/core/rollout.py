@@ -1,8 +1,11 @@
-"""How far an update may go beyond, and fall below, the target: numbers or percents of it."""
+"""What a rollout means: how far it may go from the target, and whose replicas get traffic while it goes on."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+from replicas.core.values import RolloutMode
+from replicas.core.views import RolloutView
 
 DEFAULT_SURGE = "25%"
 DEFAULT_UNAVAILABLE = 0
@@ -28,3 +31,29 @@ def amount(value: Any, target: int, rounded: Any) -> int:
     if isinstance(value, str) and value.endswith("%"):
         return int(rounded(target * float(value[:-1]) / 100))
     return int(value)
+
+
+def listed(rollout: RolloutView | None, version: int, compatible: Collection[int] = ()) -> bool:
+    """True when READY replicas of the version get traffic. `rollout` is the service's latest, also one that has ended.
+
+    `compatible`: versions whose replicas `to_version` adopts. Blue-green: before its switch only the versions that
+    were listed when it began, after it only the new one.
+    """
+    if rollout is None:
+        return True
+    if rollout.mode is not RolloutMode.BLUE_GREEN:
+        return version not in rollout.held
+    if rollout.switched_at is not None:
+        return version == rollout.to_version or version in compatible
+    return version not in rollout.held and version != rollout.to_version
+
+
+def wanted(spec: Mapping[str, Any]) -> int:
+    """Replicas that a spec (its JSON form) asks for to begin with; as `Spec.target`, without the parser."""
+    service = spec.get("service") or {}
+    pool = spec.get("pool") or service.get("pool")
+    policy = service.get("replica_policy") or {}
+    counts = [policy.get("min_replicas"), service.get("replicas"), service.get("workers")]
+    if pool:
+        counts = [pool.get("workers"), pool.get("min_workers")]
+    return next((int(count) for count in counts if count is not None), 1)

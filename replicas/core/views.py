@@ -3,7 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from replicas.core.values import Desired, OperationKind, OperationStatus, ReplicaState
+from replicas.core.values import (
+    Desired,
+    OperationKind,
+    OperationStatus,
+    ReplicaState,
+    RolloutKind,
+    RolloutMode,
+    RolloutState,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,32 @@ class Surge:
 
     max_surge: int = 1
     max_unavailable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutView:
+    """The latest move of a service to `to_version`, going on or ended; see the model for the fields.
+
+    A paused one is still PROGRESSING. Decisions are fenced by `revision`: they are void once it has moved on.
+    """
+
+    id: int
+    revision: int
+    kind: RolloutKind
+    mode: RolloutMode
+    state: RolloutState
+    from_version: int
+    to_version: int
+    good_version: int
+    started_at: datetime
+    progressed_at: datetime
+    held: frozenset[int] = frozenset()
+    best: int = 0
+    reason: str = ""
+    paused_at: datetime | None = None
+    promoted_at: datetime | None = None
+    switched_at: datetime | None = None
+    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from replicas.core.values import RolloutKind, RolloutMode, RolloutState
+from replicas.core.views import RolloutView
 from replicas.models.fields import one_of, word
 from replicas.models.service import Service
 
@@ -54,3 +55,25 @@ class Rollout(models.Model):
 
     def __str__(self) -> str:
         return f"{self.service} v{self.from_version} to v{self.to_version}"
+
+    def view(self) -> RolloutView:
+        """The row as a plain value for decisions."""
+        return RolloutView(
+            id=self.pk,
+            revision=self.revision,
+            kind=RolloutKind(self.kind),
+            mode=RolloutMode(self.mode),
+            state=RolloutState(self.state),
+            from_version=self.from_version,
+            to_version=self.to_version,
+            good_version=self.good_version,
+            started_at=self.started_at,
+            progressed_at=self.progressed_at,
+            held=frozenset(self.held),
+            best=self.best,
+            reason=self.reason,
+            paused_at=self.paused_at,
+            promoted_at=self.promoted_at,
+            switched_at=self.switched_at,
+            ended_at=self.ended_at,
+        )

@@ -6,8 +6,8 @@ from replicas.actions import pruning, replicas, services
 from replicas.actions.sealing import Unsealable, seal, unseal
 from replicas.actions.services import Conflict
 from replicas.core.values import ServiceStatus
-from replicas.models import Event, Replica, Service, ServiceVersion
-from replicas.models.public import operation_row, replica_row, service_row, version_row
+from replicas.models import Event, Operation, Replica, Rollout, Service, ServiceVersion
+from replicas.models.public import operation_row, replica_row, rollout_row, service_row, version_row
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +17,7 @@ def test_the_first_apply_makes_service_and_version():
     applied = services.apply(cast.draft("web", 3), actor="ann")
     assert (applied.change, applied.version.number, applied.service.target) == ("created", 1, 3)
     triggers = list(Event.objects.order_by("id").values_list("trigger", flat=True))
-    assert triggers == ["version_made", "created"]
+    assert triggers == ["version_made", "rollout_begun", "created"]
 
 
 def test_the_same_draft_again_changes_nothing():
@@ -150,8 +150,7 @@ def test_snapshot_and_events_after_its_cursor_give_the_later_snapshot():
         rows = {("service", s.pk): service_row(s) for s in Service.objects.select_related("version")}
         rows |= {("version", v.pk): version_row(v) for v in ServiceVersion.objects.all()}
         rows |= {("replica", r.pk): replica_row(r) for r in Replica.objects.all()}
-        from replicas.models import Operation
-
+        rows |= {("rollout", r.pk): rollout_row(r) for r in Rollout.objects.all()}
         return rows | {("operation", o.pk): operation_row(o) for o in Operation.objects.select_related("replica")}
 
     one = cast.service("one", 2)
@@ -190,7 +189,8 @@ def test_files_of_a_version_are_kept_while_a_wanted_service_or_a_live_replica_us
     replica = cast.pending(service)
     services.apply(cast.draft("web", run="sleep 61"), actor="ann")
     assert pruning.unused_versions() == []
+    services.apply(cast.draft("web", run="sleep 62"), actor="ann")
     replicas.withdraw(replica.pk, reason="x", actor="controller")
-    assert [version.number for version in pruning.unused_versions()] == [1]
+    assert sorted(version.number for version in pruning.unused_versions()) == [1, 2]
     services.take_down(service.pk, purge=False, actor="ann")
-    assert len(pruning.unused_versions()) == 2
+    assert len(pruning.unused_versions()) == 3

@@ -118,8 +118,8 @@ def test_the_timeline_leaves_out_the_steps_of_operations_unless_asked() -> None:
     client = browser("viewer")
     usual = {event["kind"] for event in client.get("/services/web/snapshot.json").json()["events"]}
     everything = {event["kind"] for event in client.get("/services/web/snapshot.json?events=all").json()["events"]}
-    assert usual == {"service", "replica"}
-    assert everything == {"service", "replica", "operation", "version"}
+    assert usual == {"service", "rollout", "replica"}
+    assert everything == {"service", "rollout", "replica", "operation", "version"}
 
 
 def test_a_replica_has_its_own_events_and_those_of_its_operations_only() -> None:

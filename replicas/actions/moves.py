@@ -1,0 +1,204 @@
+"""The rows of rollouts: how one begins, how the controller moves it on, how it ends.
+
+A service has one that goes on (PROGRESSING) at most; its latest one stays in force as history.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from replicas import clock
+from replicas.actions.transition import change, locked, record, writing
+from replicas.core.rollout import listed
+from replicas.core.values import LIVE, Desired, ReplicaState, RolloutKind, RolloutMode, RolloutState
+from replicas.models import Replica, Rollout, Service, ServiceVersion
+
+S = RolloutState
+WAY_OUT = (ReplicaState.DRAINING, ReplicaState.SHUTTING_DOWN)
+
+
+def latest(service_id: int) -> Rollout | None:
+    """The service's newest rollout, going on or ended."""
+    return Rollout.objects.select_related("service").filter(service_id=service_id).order_by("-id").first()
+
+
+def live_of(service_id: int) -> Rollout | None:
+    """The service's rollout that goes on."""
+    return Rollout.objects.select_related("service").filter(service_id=service_id, state=S.PROGRESSING).first()
+
+
+# Begun
+
+
+def begin(
+    service: Service, version: ServiceVersion, kind: RolloutKind, *, actor: str, mode: RolloutMode | None = None
+) -> Rollout:
+    """Begin the move of the service to `version`, which is about to become its active one; to be called before that.
+
+    Inside the caller's `writing()`. A rollout that goes on is superseded. `mode` overrides the spec's.
+    """
+    before = service.version if service.desired == Desired.UP else None
+    good = _good_version(service)
+    there = _there(service, before)
+    superseded = live_of(service.pk)
+    if superseded is not None:
+        end(superseded, S.SUPERSEDED, reason=f"superseded by version {version.number}", actor=actor)
+    chosen, switched = _way(version, before, there, mode)
+    now = clock.now()
+    rollout = Rollout.objects.create(
+        service=service,
+        kind=kind,
+        mode=chosen,
+        from_version=before.number if before else 0,
+        to_version=version.number,
+        good_version=good,
+        held=sorted(group.version for group in there if not group.listed),
+        actor=actor,
+        revision=1,
+        started_at=now,
+        progressed_at=now,
+        switched_at=now if switched else None,
+    )
+    record(rollout, "rollout_begun", reason=_why(rollout), actor=actor, new=S.PROGRESSING)
+    return rollout
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The replicas of one version that may stay, as they are before a rollout begins."""
+
+    version: int
+    process: str
+    listed: bool
+
+
+def _there(service: Service, before: ServiceVersion | None) -> list[Group]:
+    """The versions that have live replicas, and whether those are listed under the latest rollout."""
+    rows = set(
+        Replica.objects.filter(service_id=service.pk, state__in=LIVE)
+        .exclude(state__in=WAY_OUT)
+        .values_list("version_number", "version__process_digest")
+    )
+    row = latest(service.pk)
+    in_force = row.view() if row else None
+    same = {number for number, process in rows if before is not None and process == before.process_digest}
+    return [Group(number, process, listed(in_force, number, same)) for number, process in sorted(rows)]
+
+
+def _way(
+    version: ServiceVersion, before: ServiceVersion | None, there: list[Group], mode: RolloutMode | None
+) -> tuple[RolloutMode, bool]:
+    """The mode, and whether a blue-green begins with its switch made because only its own replicas are listed.
+
+    Where both its own and others are listed, neither set could be switched to: it rolls.
+    """
+    processes = {group.process for group in there} or {before.process_digest if before else ""}
+    if processes == {version.process_digest}:
+        return RolloutMode.IN_PLACE, False
+    rollout = (version.spec.get("service") or {}).get("rollout") or {}
+    chosen = mode or RolloutMode(rollout.get("mode") or RolloutMode.ROLLING)
+    if before is None or chosen is not RolloutMode.BLUE_GREEN:
+        return RolloutMode.ROLLING, False
+    serving = {group.process for group in there if group.listed}
+    if version.process_digest in serving and len(serving) > 1:
+        return RolloutMode.ROLLING, False
+    return RolloutMode.BLUE_GREEN, serving == {version.process_digest}
+
+
+def _good_version(service: Service) -> int:
+    """The number of the version that proved itself last: its rollout succeeded, or it has been switched to. 0: none."""
+    rows = Rollout.objects.filter(service_id=service.pk).order_by("-id")
+    for row in rows.filter(best__gt=0).values("to_version", "state", "switched_at"):
+        switched = row["switched_at"] is not None and row["state"] in (S.PROGRESSING, S.SUPERSEDED)
+        if row["state"] == S.SUCCEEDED or switched:
+            return int(row["to_version"])
+    if service.version is not None and not rows.exists():  # it is older than rollouts are
+        serves = Replica.objects.filter(version=service.version, state=ReplicaState.READY).exists()
+        return service.version.number if serves else 0
+    return 0
+
+
+def _why(rollout: Rollout) -> str:
+    what = {
+        RolloutKind.FIRST: f"version {rollout.to_version} is brought up",
+        RolloutKind.UPDATE: f"from version {rollout.from_version} to {rollout.to_version}",
+        RolloutKind.RESTART: f"every replica is replaced by one of version {rollout.to_version}",
+        RolloutKind.ROLLBACK: f"back from version {rollout.from_version}, as version {rollout.to_version}",
+    }
+    way = {RolloutMode.IN_PLACE: "in place", RolloutMode.ROLLING: "rolling", RolloutMode.BLUE_GREEN: "blue-green"}
+    return f"{what[RolloutKind(rollout.kind)]}, {way[RolloutMode(rollout.mode)]}"
+
+
+def end(rollout: Rollout, state: RolloutState, *, reason: str, actor: str) -> bool:
+    return change_rollout(rollout, state.lower(), reason=reason, actor=actor, state=state, ended_at=clock.now())
+
+
+def change_rollout(rollout: Rollout, trigger: str, *, reason: str, actor: str, **fields: Any) -> bool:
+    """Change the rollout, which keeps the reason; what happened to it is named rollout_paused and the like."""
+    return change(
+        rollout,
+        f"rollout_{trigger}",
+        reason=reason,
+        actor=actor,
+        old=rollout.state,
+        new=fields.get("state", rollout.state),
+        columns={"reason": reason},
+        **fields,
+    )
+
+
+def stop(service: Service, *, reason: str, actor: str) -> None:
+    """The service is not wanted any more: what goes on is ABORTED. Inside the caller's `writing()`."""
+    rollout = live_of(service.pk)
+    if rollout is not None:
+        end(rollout, S.ABORTED, reason=reason, actor=actor)
+
+
+# Moved on by the controller; each is void, and False, once the rollout is at another revision
+
+
+def _decided(rollout_id: int, revision: int) -> Rollout | None:
+    rollout = locked(Rollout, rollout_id)
+    return rollout if rollout is not None and rollout.revision == revision and rollout.state == S.PROGRESSING else None
+
+
+def progress(rollout_id: int, revision: int, best: int, *, reason: str, actor: str) -> bool:
+    """More replicas of the new version have proved themselves than ever before."""
+    with writing():
+        rollout = _decided(rollout_id, revision)
+        return rollout is not None and change_rollout(
+            rollout, "progressed", reason=reason, actor=actor, best=best, progressed_at=clock.now()
+        )
+
+
+def promoted(rollout_id: int, revision: int, *, reason: str, actor: str) -> bool:
+    """The canary has baked."""
+    with writing():
+        rollout = _decided(rollout_id, revision)
+        now = clock.now()
+        return rollout is not None and change_rollout(
+            rollout, "promoted", reason=reason, actor=actor, promoted_at=now, progressed_at=now
+        )
+
+
+def switch(rollout_id: int, revision: int, *, reason: str, actor: str) -> bool:
+    """From now on the new version is listed and no other: one step for everybody."""
+    with writing():
+        rollout = _decided(rollout_id, revision)
+        now = clock.now()
+        return rollout is not None and change_rollout(
+            rollout, "switched", reason=reason, actor=actor, switched_at=now, progressed_at=now
+        )
+
+
+def succeed(rollout_id: int, revision: int, *, reason: str, actor: str) -> bool:
+    """The new version has taken over."""
+    with writing():
+        rollout = _decided(rollout_id, revision)
+        return rollout is not None and end(rollout, S.SUCCEEDED, reason=reason, actor=actor)
+
+
+def fail(rollout_id: int, revision: int, *, reason: str, actor: str) -> bool:
+    """The new version has not proved itself."""
+    with writing():
+        rollout = _decided(rollout_id, revision)
+        return rollout is not None and end(rollout, S.FAILED, reason=reason, actor=actor)
