@@ -88,5 +88,5 @@ def pools(config: Config, redis_url: str) -> dict[str, Any]:
         },
     }
     if redis_url:
-        return settings | {"redis": redis_url}
+        return settings | {"redis": redis_url, "broker_class": "replicas.jobs.redis_broker.RedisBroker"}
     return settings | {"orm": "default", "broker_class": "replicas.jobs.broker.BellBroker"}

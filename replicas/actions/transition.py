@@ -29,7 +29,11 @@ _inside: ContextVar[bool] = ContextVar("inside a transaction of writing()", defa
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """One transaction; whoever listens for events is told, once, when it is committed."""
+    """One transaction; whoever listens for events is told, once, when it is committed.
+
+    Those who write take turns, on PostgreSQL as on SQLite: the lock that keeps the events in order comes before those
+    of rows. Taken after them, it would close a circle with a writer that has written an event and wants the same row.
+    """
     if _inside.get():  # who began it tells
         with transaction.atomic():
             yield
@@ -38,9 +42,17 @@ def writing() -> Iterator[None]:
     try:
         with transaction.atomic():
             transaction.on_commit(ring_events)
+            take_turn()
             yield
     finally:
         _inside.reset(token)
+
+
+def take_turn() -> None:
+    """Wait until no other transaction may write events."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [OUTBOX_LOCK])
 
 
 def ring_events() -> None:
@@ -141,9 +153,8 @@ def emit(
     number: int | None = None,
 ) -> Event:
     """Insert one event row, in commit order."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [OUTBOX_LOCK])
+    if not _inside.get():
+        take_turn()
     return Event.objects.create(
         at=clock.now(),
         service=service if service.pk else None,

@@ -182,7 +182,8 @@ class Loop:
                 break
             reaped = []
             world = observe(clock.now())
-        self.hand_over(world, applier)
+        with self.queue_may_be_away():
+            self.hand_over(world, applier)
         self.report(world)
         self.forget(world, applier)
         self.seen = world.seen
@@ -190,6 +191,17 @@ class Loop:
         self.busy = bool(world.operations) or self.watch.has_unwatched
         self.ask(self.probed)
         return world
+
+    @contextlib.contextmanager
+    def queue_may_be_away(self) -> Iterator[None]:
+        """Whatever could not be handed over is due still, and is handed over by a later tick."""
+        try:
+            yield
+        except queue.Away as error:
+            if self.every("away", COMPLAINT_SECONDS):
+                log.warning("%s; what is due is handed over when it does", error)
+            for lane in Lane:
+                beats.touch_file(lane.value)  # that a pool does nothing now is no sign that it is wedged
 
     def settle_ended(self, seen: Sequence[Seen]) -> bool:
         """Let ended processes have their effect, of replicas that are among `seen`. True when a row changed."""
@@ -302,13 +314,14 @@ class Loop:
 
     def ask(self, probed: bool) -> None:
         """Keep the lanes beating, the probes going (where there is something to probe) and the history short."""
-        if self.every("lanes", BEAT_SECONDS):
-            for lane in Lane:
-                queue.offer_beat(lane)
-        if probed:
-            self.offer_probes()
-        if self.every("prune", PRUNE_SECONDS):
-            queue.offer_pruning()
+        with self.queue_may_be_away():
+            if self.every("lanes", BEAT_SECONDS):
+                for lane in Lane:
+                    queue.offer_beat(lane)
+            if probed:
+                self.offer_probes()
+            if self.every("prune", PRUNE_SECONDS):
+                queue.offer_pruning()
 
     def offer_probes(self) -> None:
         """Offer a probe job for each shard that has none; again after a while if nobody took it up."""

@@ -22,19 +22,40 @@ PRUNING = "replicas.jobs.pruning.run"
 PROBE_TIMEOUT_SECONDS = 300  # a probe job works for up to four minutes
 
 
+class Away(Exception):
+    """The queue cannot take a message: its server does not answer. The rows are the truth, so try again later."""
+
+
+def troubles() -> tuple[type[Exception], ...]:
+    """What a queue that is away raises, where it is not in the database."""
+    if not Conf.REDIS:
+        return ()
+    from replicas.jobs.redis_broker import TROUBLE  # where there is no Redis, its client need not be loaded
+
+    return (TROUBLE,)
+
+
+def send(target: str, argument: int, lane: Lane, **options: Any) -> None:
+    """Put a message into the queue of a lane. Raises Away."""
+    try:
+        async_task(target, argument, cluster=lane.value, save=False, **options)
+    except troubles() as error:
+        raise Away(f"the job queue does not answer: {error}") from error
+
+
 def offer(kind: OperationKind, operation_id: int) -> None:
-    """Tell the long lane to take up an operation."""
-    async_task(TARGETS[kind], operation_id, cluster=Lane.LONG.value, save=False)
+    """Tell the long lane to take up an operation. Raises Away, as all that offer something do."""
+    send(TARGETS[kind], operation_id, Lane.LONG)
 
 
 def offer_probe(shard: int) -> None:
     """Tell the short lane to probe the replicas of a shard."""
-    async_task(PROBE, shard, cluster=Lane.SHORT.value, save=False, timeout=PROBE_TIMEOUT_SECONDS)
+    send(PROBE, shard, Lane.SHORT, timeout=PROBE_TIMEOUT_SECONDS)
 
 
 def offer_beat(lane: Lane) -> None:
     """Ask a lane for a sign of life."""
-    async_task(BEAT, list(Lane).index(lane), cluster=lane.value, save=False)
+    send(BEAT, list(Lane).index(lane), lane)
 
 
 def when_acknowledged(call: Callable[[Lane], None]) -> None:
@@ -49,7 +70,7 @@ def when_acknowledged(call: Callable[[Lane], None]) -> None:
 
 def offer_pruning() -> None:
     """Ask the short lane to remove old history."""
-    async_task(PRUNING, 0, cluster=Lane.SHORT.value, save=False)
+    send(PRUNING, 0, Lane.SHORT)
 
 
 def prune(older: timedelta) -> int:

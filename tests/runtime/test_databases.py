@@ -63,7 +63,7 @@ def test_redis_takes_the_place_of_the_database() -> None:
     found = pools(CONFIG, "redis://127.0.0.1:6379/0")
     assert found["redis"] == "redis://127.0.0.1:6379/0"
     assert "orm" not in found
-    assert "broker_class" not in found
+    assert found["broker_class"].endswith("RedisBroker")
 
 
 @pytest.mark.django_db

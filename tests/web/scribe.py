@@ -67,6 +67,19 @@ def emit(service_id: int, count: int = 1, each: int = 1, reason: str = "", trigg
     return list(Event.objects.filter(pk__gt=before).order_by("pk").values_list("pk", flat=True))
 
 
+def emit_on_both(first: int, second: int, count: int) -> int:
+    """Change two services in one transaction, `count` times, in this order; how often both were changed."""
+    done = 0
+    for _ in range(count):
+        with transition.writing():
+            rows = [transition.locked(Service, first)]
+            changed = [transition.change(row, "noted", reason="", actor="test") for row in rows if row]
+            rows = [transition.locked(Service, second)]
+            changed += [transition.change(row, "noted", reason="", actor="test") for row in rows if row]
+        done += changed == [True, True]
+    return done
+
+
 def emit_at_pace(service_id: int, count: int, seconds: float) -> list[tuple[int, float]]:
     """Change the service `count` times, `seconds` apart; the id of each event, and the boot clock after its commit."""
     row = Service.objects.get(pk=service_id)
@@ -175,6 +188,7 @@ DOORS = {
         end_session,
         service,
         emit,
+        emit_on_both,
         emit_at_pace,
         emit_quietly,
         prune_events,

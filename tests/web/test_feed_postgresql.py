@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.needs import needs
 from tests.support.polling import eventually
-from tests.web.postgresql import PostgreSQL
+from tests.support.servers import PostgreSQL
 from tests.web.site import Scribe, Site, follow, receive
 
 pytestmark = needs("postgres")
@@ -60,6 +60,22 @@ def test_overlapping_writers_lose_and_double_nothing(on_postgresql: Site) -> Non
     assert ids[-1] == site.scribe.newest()
     for service in services:
         assert [event["revision"] for event in found if event["object_id"] == service] == list(range(1, 201))
+
+
+def test_writers_of_the_same_rows_in_another_order_do_not_wait_for_each_other(database: PostgreSQL) -> None:
+    """A circle of waiting writers would be broken by the server, at the cost of one of them."""
+    site = Site(DATABASE_URL=database.url)
+    other = Scribe(site.environment)
+    try:
+        one, two = site.scribe.service(name="one"), site.scribe.service(name="two")
+        other.newest()  # it has started
+        with ThreadPoolExecutor(2) as threads:
+            forth = threads.submit(site.scribe.emit_on_both, first=one, second=two, count=60)
+            back = threads.submit(other.emit_on_both, first=two, second=one, count=60)
+            assert (forth.result(), back.result()) == (60, 60)
+    finally:
+        other.close()
+        site.close()
 
 
 def test_the_feed_goes_on_after_the_database_was_away(on_postgresql: Site, database: PostgreSQL) -> None:

@@ -1,8 +1,9 @@
-"""A PostgreSQL server of a test's own, on a unix socket in a directory of its own."""
+"""Servers of a test's own: PostgreSQL on a unix socket in a directory of its own, Redis on a free port."""
 
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -57,3 +58,51 @@ class PostgreSQL:
     def _run(self, program: str, *arguments: str | Path) -> None:
         command = [self._programs / program, *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", **self._as)  # type: ignore[call-overload]
+
+
+class Redis:
+    """An empty Redis that keeps everything in memory."""
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="rc-redis-", dir="/tmp"))
+        self._server: subprocess.Popen[bytes] | None = None
+        eventually(self._find_port, 30, "Redis answers")
+
+    def _find_port(self) -> bool:
+        """True once it answers. Another program may take the port before it does; then there is a next one."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self._port}/0"
+        return self.start()
+
+    def start(self) -> bool:
+        """Start it (again, with nothing in it); False when it could not be started."""
+        options = ["--bind", "127.0.0.1", "--port", str(self._port), "--save", "", "--dir", str(self.directory)]
+        self._server = subprocess.Popen(
+            ["redis-server", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/"
+        )
+        eventually(lambda: self._answers() or self._ended(), 20)
+        return not self._ended()
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self._port), 1) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.recv(64) == b"+PONG\r\n"
+        except OSError:
+            return False
+
+    def _ended(self) -> bool:
+        assert self._server is not None
+        return self._server.poll() is not None
+
+    def stop(self) -> None:
+        """Kill it, as a crash would: what was in it is gone."""
+        assert self._server is not None
+        self._server.kill()
+        self._server.wait(20)
+
+    def close(self) -> None:
+        """Stop it and remove its directory."""
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
