@@ -1,6 +1,6 @@
 """Old history goes: ended replicas, settled operations with their logs, events, unused versions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -63,6 +63,26 @@ def _old_replicas(before: datetime, keep: int) -> list[Replica]:
 def unused_versions() -> list[ServiceVersion]:
     """Versions whose files nothing needs any more (see `keeping`): providers need not keep them; the rows stay."""
     return list(ServiceVersion.objects.exclude(files_uid__in=kept_versions().values("files_uid")))
+
+
+def unnamed_replicas(uids: Iterable[str]) -> set[str]:
+    """Those that no row names."""
+    return set(uids) - set(Replica.objects.values_list("uid", flat=True))
+
+
+def unnamed_versions(uids: Iterable[str]) -> set[str]:
+    """Those that no row names."""
+    rows = ServiceVersion.objects.values_list("uid", "files_uid")
+    return set(uids) - {uid for row in rows.iterator(chunk_size=BATCH) for uid in row}
+
+
+def unnamed_operations(ids: Iterable[int]) -> set[int]:
+    """Those that have no row."""
+    left, unnamed = sorted(ids), set(ids)
+    for start in range(0, len(left), BATCH):
+        rows = Operation.objects.filter(pk__in=left[start : start + BATCH])
+        unnamed -= set(rows.values_list("pk", flat=True))
+    return unnamed
 
 
 def _unlink(path: str) -> None:

@@ -1,13 +1,16 @@
 """The pruning job: removes old history in the background."""
 
+import logging
 from datetime import timedelta
 
 from django.conf import settings
 
 from replicas import clock
 from replicas.actions import pruning
-from replicas.jobs import queue
+from replicas.jobs import orphans, queue
 from replicas.providers import registry
+
+log = logging.getLogger(__name__)
 
 
 def forget_replica(provider: str, uid: str) -> None:
@@ -33,4 +36,7 @@ def run(_number: int) -> None:
     older = timedelta(days=settings.ROLLCALL.prune_days)
     pruning.prune(clock.now() - older, forget_replica=forget_replica)
     forget_versions()
+    left = orphans.remove()
+    if left:
+        log.warning("%s", left.hindrance() or f"Nothing named {left.words()}: they were removed.")
     queue.prune(older)

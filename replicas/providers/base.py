@@ -1,6 +1,6 @@
 """The contract that every provider fulfils: short, idempotent steps over plain values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -135,6 +135,24 @@ class Collecting(Protocol):
 
     def forget_replica(self, replica_uid: str) -> None:
         """Remove directory and logs of a replica that is gone; nothing there is success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Something that a provider keeps: `kind` is replica or version. `changed` is when it was last written to, in
+    seconds of the wall clock; `live`: a process of it runs."""
+
+    kind: str
+    uid: str
+    changed: float
+    live: bool = False
+
+
+class Listing(Protocol):
+    """A provider that can say what it keeps, so that what nobody names any more is found."""
+
+    def kept(self) -> Iterable[Kept]:
+        """Everything below this ROLLCALL_HOME that `forget_replica` or `forget_version` would remove."""
 
 
 ProviderFactory = Callable[[Path], Provider]  # takes ROLLCALL_HOME

@@ -14,16 +14,27 @@
 All it knows of a replica is one file, `<home>/fake/<replica uid>.json`, so that any process may take over.
 """
 
+import contextlib
 import difflib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from replicas.providers.base import Checkpoint, Gone, Handle, Inspection, Launched, LaunchOrder, ProviderError, Waiting
+from replicas.providers.base import (
+    Checkpoint,
+    Gone,
+    Handle,
+    Inspection,
+    Kept,
+    Launched,
+    LaunchOrder,
+    ProviderError,
+    Waiting,
+)
 from replicas.providers.layout import checked
 from replicas.providers.logs import append_to
 from replicas.providers.probe import Fault, ProbeRequest, ProbeResult
@@ -153,6 +164,12 @@ class FakeProvider:
 
     def forget_version(self, version_uid: str) -> None:
         """See Collecting: nothing is kept per version."""
+
+    def kept(self) -> Iterable[Kept]:
+        """See Listing. Nothing of it ever runs."""
+        for path in sorted(self._directory.glob("*.json")):
+            with contextlib.suppress(FileNotFoundError):
+                yield Kept("replica", path.stem, path.stat().st_mtime)
 
     def _path(self, uid: str) -> Path:
         return self._directory / f"{checked(uid)}.json"

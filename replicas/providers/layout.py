@@ -1,6 +1,8 @@
 """Where things lie below ROLLCALL_HOME: everything is named by uid, never by a service's name."""
 
+import os
 import re
+import time
 from pathlib import Path
 
 UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -11,6 +13,24 @@ def checked(uid: str) -> str:
     if not UID.fullmatch(uid):
         raise ValueError(f"{uid!r} is not a uid: letters, digits, - and _ only")
     return uid
+
+
+def uids(folder: Path) -> list[str]:
+    """The names of the directories in it that are uids; whatever else lies there is not ours."""
+    try:
+        return sorted(each.name for each in os.scandir(folder) if UID.fullmatch(each.name) and each.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+def changed(root: Path) -> float:
+    """When something in the directory was last written to, as far as its own entries tell. In seconds of the wall
+    clock; now, for one that is being removed."""
+    try:
+        times = [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(root)]
+        return max([root.stat().st_mtime, *times])
+    except FileNotFoundError:
+        return time.time()
 
 
 class ReplicaDirectory:

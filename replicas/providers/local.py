@@ -19,7 +19,7 @@ Ports are not kept in files: see ports.py.
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from signal import SIGKILL
@@ -32,6 +32,7 @@ from replicas.providers.base import (
     Gone,
     Handle,
     Inspection,
+    Kept,
     Launched,
     LaunchOrder,
     ProviderError,
@@ -39,7 +40,7 @@ from replicas.providers.base import (
 )
 from replicas.providers.control import BASH, Command, Control, Record, Running
 from replicas.providers.layout import ReplicaDirectory
-from replicas.providers.local_clear import clear_processes, still_there
+from replicas.providers.local_clear import clear_processes, kept, still_there
 from replicas.providers.local_setup import Setups
 from replicas.providers.local_snapshot import Snapshots
 from replicas.providers.logs import append_to
@@ -204,6 +205,10 @@ class LocalProvider:
     def forget_version(self, version_uid: str) -> None:
         """See Collecting. A setup that still runs is ended."""
         self._setups.forget(version_uid)
+
+    def kept(self) -> Iterable[Kept]:
+        """See Listing."""
+        return kept(self.home)
 
 
 def _facts(place: ReplicaDirectory) -> dict[str, Any]:

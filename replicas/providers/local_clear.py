@@ -1,13 +1,13 @@
 """Ends what a replica left behind without its shim: found by its cgroup, and by the uid in its environment."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from signal import SIGKILL
 
 from replicas.providers import cgroups, procs
-from replicas.providers.base import ProviderError
+from replicas.providers.base import Kept, ProviderError
 from replicas.providers.control import Control
-from replicas.providers.layout import ReplicaDirectory
+from replicas.providers.layout import ReplicaDirectory, VersionDirectory, changed, uids
 
 ROUNDS = 10
 ROUND_SECONDS = 0.5
@@ -43,6 +43,15 @@ def tries(folder: Path) -> list[Control]:
 def still_there(place: ReplicaDirectory) -> bool:
     """True while a shim of the replica lives."""
     return any(control.running() for control in [Control(place.control), *tries(place.setup)])
+
+
+def kept(home: Path) -> Iterator[Kept]:
+    """The directories of replicas and versions below a ROLLCALL_HOME."""
+    for place in (ReplicaDirectory(home, uid) for uid in uids(home / "replicas")):
+        yield Kept("replica", place.root.name, changed(place.root), still_there(place))
+    for version in (VersionDirectory(home, uid) for uid in uids(home / "versions")):
+        setting_up = any(control.running() for control in tries(version.setup))
+        yield Kept("version", version.root.name, changed(version.root), setting_up)
 
 
 def _clean(control: Control) -> bool:

@@ -1,6 +1,7 @@
 """What every provider must do, as a suite that each one runs through. Subclass it and give it a `cast`."""
 
 import json
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -153,6 +154,20 @@ class ProviderContract:
             cast.provider.forget_replica(order.replica_uid)
             cast.provider.forget_version(order.version_uid)
         assert not [each for each in cast.home.rglob("*") if order.replica_uid in each.name]
+
+    def test_what_is_kept_is_listed_until_it_is_forgotten(self, cast: Cast) -> None:
+        before = time.time() - 5  # file systems have a clock of their own
+        order = cast.order()
+        assert list(cast.provider.kept()) == []
+        launched = cast.launch(order)
+        kept = {(each.kind, each.uid): each for each in self.twin(cast).provider.kept()}
+        assert ("replica", "r1") in kept
+        assert all(before < each.changed < time.time() + 5 for each in kept.values())
+        cast.down(order, launched.handle)
+        assert not any(each.live for each in cast.provider.kept())
+        cast.provider.forget_replica("r1")
+        cast.provider.forget_version("v1")
+        assert list(cast.provider.kept()) == []
 
     def test_a_uid_that_leads_out_of_the_home_is_refused(self, cast: Cast) -> None:
         for uid in ("../r1", "a/b", "", ".", "a\0b"):

@@ -291,3 +291,16 @@ def test_handles_are_small_and_hold_no_secret(local: Cast) -> None:
     assert "s3cr3t" not in text
     for path in local.home.rglob("*"):
         assert not path.is_file() or b"s3cr3t" not in path.read_bytes()
+
+
+def test_what_lives_is_told_and_what_is_not_ours_is_not(local: Cast) -> None:
+    order = local.order(setup="sleep 1000")
+    assert isinstance(local.provider.launch(order, None), Waiting)
+    local.launch(local.order("r2", version_uid="v2"))
+    (local.home / "replicas" / "no uid").mkdir()
+    (local.home / "versions" / "file").touch()
+    found = {(each.kind, each.uid): each.live for each in local.provider.kept()}
+    assert found.pop(("replica", "r1")) is False  # it waits for the setup, which is the version's
+    assert found == {("replica", "r2"): True, ("version", "v1"): True}
+    local.down(order)
+    local.down(local.order("r2", version_uid="v2"))

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from replicas import clock
 from replicas.actions import pruning
 from replicas.core.wording import some
+from replicas.jobs import orphans
 from replicas.jobs.pruning import forget_replica, forget_versions
 from replicas.management.verb import Verb, days
 
@@ -19,7 +20,8 @@ class Command(Verb):
     help = (
         "Remove ended replicas with their logs and directories, settled operations with their logs, and events, all"
         f" older than --days; the newest {pruning.KEPT_PER_SERVICE} ended replicas of a service that is up stay."
-        " Also remove what is kept on disk for versions that nothing uses."
+        " Also remove what is kept on disk for versions that nothing uses,"
+        " and what a crash or a purge has left there, once it is an hour old."
     )
     examples = "  manage.py prune --dry-run\n  manage.py prune --days 1\n"
 
@@ -36,10 +38,14 @@ class Command(Verb):
         before = clock.now() - timedelta(days=kept)
         if dry_run:
             gone, versions, verb = pruning.count(before), len(pruning.unused_versions()), "Would remove"
+            left = orphans.find()
         else:
             gone, versions, verb = pruning.prune(before, forget_replica=forget_replica), forget_versions(), "Removed"
+            left = orphans.remove()
         self.say(
             f"{verb} {some(gone.replicas, 'ended replica')}, {some(gone.operations, 'settled operation')}"
             f" and {some(gone.events, 'event')} older than {kept:g} days,"
             f" and the files of {some(versions, 'unused version')}."
         )
+        if left:
+            self.say(left.hindrance() or f"{verb} what no row names any more: {left.words()}.")
