@@ -44,10 +44,10 @@ def service(name: str = "web", target: int = 1, **more: Any) -> Service:
     return services.apply(draft(name, target, **more), actor="ann").service
 
 
-def pending(owner: Service, version: int | None = None) -> Replica:
+def pending(owner: Service, version: int | None = None, replaces: int | None = None) -> Replica:
     """A PENDING replica with its queued launch."""
     number = version or (owner.version.number if owner.version else 1)
-    made = replicas.create(owner.pk, number, replaces=None, restarts=0, reason="wanted", actor="controller")
+    made = replicas.create(owner.pk, number, replaces=replaces, restarts=0, reason="wanted", actor="controller")
     assert made is not None
     return made
 

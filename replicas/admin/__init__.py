@@ -3,6 +3,12 @@
 Every process imports this, so what is heavy (the spec's models) is imported where it is used.
 """
 
+from django.contrib import admin
+
 from replicas.admin import rows, service
+
+admin.site.site_header = "Rollcall administration"
+admin.site.site_title = "Rollcall administration"
+admin.site.index_title = "Services and what belongs to them"
 
 __all__ = ["rows", "service"]

@@ -48,7 +48,7 @@ class ServiceForm(forms.ModelForm):
         max_length=TEXT_MOST,
         strip=False,
         label="YAML",
-        help_text="What is changed here becomes a new version. *** stands for the value of a secret that is kept.",
+        help_text="What is changed here becomes a new version.",
     )
     message = forms.CharField(max_length=500, required=False, help_text="Why, for the history.")
     expected = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
@@ -70,6 +70,28 @@ class ServiceForm(forms.ModelForm):
                 text=version.text if version else "",
                 expected=version.number if version else 0,
             )
+            self._explain(version)
+
+    def _explain(self, version: ServiceVersion | None) -> None:
+        """Say beside the fields, before anything is saved, what saving would do that one might not think of."""
+        from replicas.core.spec import Spec
+
+        if version is None:
+            return
+        asked = Spec.from_json(version.spec).target
+        if "target" in self.fields and asked != self.instance.target:
+            self.fields[
+                "target"
+            ].help_text += f" It was scaled by hand: the YAML of version {version.number} says {asked}."
+        if "text" not in self.fields:
+            return
+        if asked != self.instance.target:
+            self.fields["text"].help_text += (
+                f" Saving a changed YAML sets the number to what it says ({asked} as it stands): the"
+                f" {self.instance.target} that were set by hand are lost, unless you write them here."
+            )
+        if version.spec.get("secrets"):
+            self.fields["text"].help_text += " *** stands for the value of a secret that is kept."
 
     def clean(self) -> dict[str, Any]:
         """Check each wish; a text that is to be carried out is proposed, its faults stand at it with their lines."""

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGTERM, Signals
 from typing import Any
 
 from replicas.providers import procs
@@ -69,6 +69,16 @@ class Record:
     peak_kib: int = 0
     cpu_seconds: float = 0.0
     ended: float = 0.0
+
+    @property
+    def how(self) -> str:
+        """exited with code 7; ended by signal 9 (SIGKILL)."""
+        if not self.signal:
+            return f"exited with code {self.code}"
+        try:
+            return f"ended by signal {self.signal} ({Signals(self.signal).name})"
+        except ValueError:  # one of the real-time signals: only the first and the last of them have names
+            return f"ended by signal {self.signal}"
 
 
 class Control:

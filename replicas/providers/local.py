@@ -268,8 +268,7 @@ def describe(record: Record) -> str:
         return f"killed: it did not end within its grace{lost}"
     if record.out_of_memory:
         return f"killed by the kernel: it needed more memory than resources.memory gives it{lost}"
-    how = f"ended by signal {record.signal}" if record.signal else f"exited with code {record.code}"
-    return f"{how}{' when asked to end' if record.stopped else ''}{lost}"
+    return f"{record.how}{' when asked to end' if record.stopped else ''}{lost}"
 
 
 def _lost(place: ReplicaDirectory, handle: Handle) -> str:

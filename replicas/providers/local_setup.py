@@ -80,7 +80,7 @@ class Setups:
         if record and not record.stopped and mine:
             _copy_log(order, site, latest, checkpoint)
             raise ProviderError(
-                f"setup exited with code {record.code}: see the last lines of its output, correct it and apply again.",
+                f"setup {record.how}: see the last lines of its output, correct it and apply again.",
                 retryable=False,
                 user_fault=True,
                 tail=logs.tail(site.log),

@@ -13,11 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from replicas.actions.services import Conflict
 from replicas.core.spec import SpecErrors
 from replicas.core.values import Desired
-from replicas.models import Service
+from replicas.models import Service, ServiceVersion
 from replicas.web import examples, intake, outbox
 from replicas.web.access import DEPLOY, allowed, powers
 from replicas.web.forms import SpecForm
-from replicas.web.replies import service_or_404
+from replicas.web.replies import done, refused, service_or_404
+from replicas.web.versions import version_or_404
 
 PAST = {"created": "created", "updated": "updated", "revived": "brought up again", "unchanged": "unchanged"}
 
@@ -85,14 +86,34 @@ def new(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, name: str) -> HttpResponse:
-    """Another version of a service."""
+    """Another version of a service, from the text of its active one or of `?version=N`."""
     service = service_or_404(name)
     if request.method == "POST":
         form = SpecForm(request.POST)
         return _carry_out(request, form, judge(form, name), service)
-    version = service.version
-    initial = {"text": version.text if version else "", "expected": version.number if version else 0}
-    return _editor(request, SpecForm(initial=initial), None, service)
+    active = service.version
+    asked = request.GET.get("version", "")
+    version = version_or_404(service, int(asked)) if asked.isdecimal() and len(asked) < 10 else active
+    initial = {"text": version.text if version else "", "expected": active.number if active else 0}
+    return _editor(request, SpecForm(initial=initial), None, service, of=version)
+
+
+@allowed(DEPLOY)
+@require_POST
+def bring_up(request: HttpRequest, name: str) -> HttpResponse:
+    """Apply the active version of a service that is down once more, as it is."""
+    service, to = service_or_404(name), reverse("service", args=[name])
+    active = service.version
+    if service.desired == Desired.UP or active is None:
+        return refused(request, f"{name} is not down." if active else f"{name} has no version: edit it first.", to=to)
+    try:
+        proposal = intake.propose(active.text, name=name)
+        applied = intake.carry_out(proposal, actor=request.user.get_username(), expected=active.number)
+    except Conflict as conflict:
+        return refused(request, f"{str(conflict)[:1].upper()}{str(conflict)[1:]}.", to=to)
+    except (SpecErrors, intake.IntakeError) as error:
+        return refused(request, f"{name} cannot come up as it is: {error} Edit it, and apply that.", to=to)
+    return done(request, f"{name} comes up again with version {applied.version.number}.", to=to)
 
 
 @allowed(DEPLOY)
@@ -133,6 +154,7 @@ def _editor(
     *,
     status: int = 200,
     conflict: str = "",
+    of: ServiceVersion | None = None,
 ) -> HttpResponse:
     current = service_or_404(service.name) if service and conflict else service
     context = {
@@ -141,6 +163,8 @@ def _editor(
         "verdict": verdict,
         "service": current,
         "conflict": conflict,
+        "of": of if of and current and of.pk != current.version_id else None,
+        "secrets": has_secrets(current.version if current else None) or has_secrets(of),
         "down": current is not None and current.desired == Desired.DOWN,
         "examples": [] if service else examples.examples(),
         "base": examples.base(),
@@ -153,6 +177,11 @@ def _editor(
         },
     }
     return render(request, "editor.html", context, status=status)
+
+
+def has_secrets(version: ServiceVersion | None) -> bool:
+    """Whether the text of the version has secrets, whose values it does not show."""
+    return bool(version and version.spec.get("secrets"))
 
 
 def _faults(errors: SpecErrors) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from replicas.models import Service, ServiceVersion
 from replicas.providers import registry
 from replicas.providers.base import Provider, ProviderError
 
+OTHER_FILES = "files: what workdir and file_mounts hold has changed"
 _FIELD = re.compile(r"([a-z_]+(?:\.[A-Za-z_]+|\[\d+\])*)(?::|\s)")
 
 
@@ -273,9 +274,9 @@ def _changes(draft: services.Draft, parsed: Parsed, service: Service | None) -> 
     if service is None or active is None:
         return _made(parsed.spec)
     lines = describe(diff(active.spec, draft.spec))
-    lines += _secret_changes(parsed.secrets, active)
+    lines += secret_changes(active.sealed, parsed.secrets)
     if draft.files_digest != active.files_digest:
-        lines.append("files: what workdir and file_mounts hold has changed")
+        lines.append(OTHER_FILES)
     if service.desired == Desired.DOWN:
         return [*lines, f"desired: DOWN → UP with {some(draft.target)}"]
     by_hand = []
@@ -302,10 +303,11 @@ def _made(spec: Spec) -> list[str]:
     return lines
 
 
-def _secret_changes(secrets: Mapping[str, str], active: ServiceVersion) -> list[str]:
+def secret_changes(sealed: str, secrets: Mapping[str, str]) -> list[str]:
+    """A line for each secret that has another value than the sealed one; the values are not told."""
     try:
-        before = unseal(active.sealed)
+        before = unseal(sealed)
     except Unsealable:
-        return ["secrets: sealed anew; the old ones cannot be opened any more"] if active.sealed else []
+        return ["secrets: sealed anew; the old ones cannot be opened any more"] if sealed else []
     changed = sorted(name for name in before.keys() & secrets.keys() if before[name] != secrets[name])
     return [f"secrets.{name}: has another value" for name in changed]

@@ -4,13 +4,14 @@ from django.db.models import F, Q, QuerySet
 
 from replicas import clock
 from replicas.core.values import ENDS, LIVE, LIVE_OPERATIONS
-from replicas.models import Event, Operation, Replica, Service
-from replicas.models.public import Row, operation_row, replica_row, service_row, stamp
+from replicas.models import Event, Operation, Replica, Service, ServiceVersion
+from replicas.models.public import Row, operation_row, replica_row, service_row, stamp, version_row
 from replicas.web.outbox import event_row, newest
 
 ENDED_SHOWN = 50
 EVENTS_SHOWN = 50
 OPERATIONS_SHOWN = 100
+VERSIONS_SHOWN = 100
 # What the timeline leaves out unless asked for: steps of operations, probes that changed no state, versions (the event
 # of their service follows at once), and a status that only got another reason (`unchanged`: where old equals new).
 QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"], "unchanged": ["status"]}
@@ -64,8 +65,18 @@ def service_snapshot(name: str, *, everything: bool = False) -> Row | None:
     }
 
 
+def head_snapshot(service: Service) -> Row:
+    """`{cursor, now, service}`: for pages of what never changes, which are live in their head alone."""
+    at = newest()
+    service.refresh_from_db()
+    return {"cursor": at, "now": stamp(clock.now()), "service": service_row(service)}
+
+
 def replica_snapshot(name: str, number: int) -> Row | None:
-    """`{cursor, now, replica, operations, events, more}` of one replica; None if there is none."""
+    """`{cursor, now, replica, replaced_by, operations, events, more}` of one replica; None if there is none.
+
+    `replaced_by` is the number of the one that took its place, None while nobody has.
+    """
     at = newest()
     replica = Replica.objects.select_related("service").filter(service__name=name, number=number).first()
     if replica is None:
@@ -75,8 +86,34 @@ def replica_snapshot(name: str, number: int) -> Row | None:
         "cursor": at,
         "now": stamp(clock.now()),
         "replica": replica_row(replica),
+        "replaced_by": replaced_by(replica),
         "operations": [operation_row(o) for o in operations],
         **events_page(of_replica(replica, operations)),
+    }
+
+
+def replaced_by(replica: Replica) -> int | None:
+    """The number of the replica that took the place of this one, the newest where several did."""
+    heirs = Replica.objects.filter(service=replica.service_id, replaces=replica.number)
+    return heirs.order_by("-number").values_list("number", flat=True).first()
+
+
+def versions_snapshot(name: str, before: int | None = None) -> Row | None:
+    """`{cursor, now, service, versions, more}`: the newest versions (with numbers below `before`), newest first."""
+    at = newest()
+    service = Service.objects.select_related("version").filter(name=name).first()
+    if service is None:
+        return None
+    versions = ServiceVersion.objects.filter(service=service).defer("text", "spec", "sealed")
+    if before is not None:
+        versions = versions.filter(number__lt=before)
+    page = list(versions.order_by("-number")[: VERSIONS_SHOWN + 1])
+    return {
+        "cursor": at,
+        "now": stamp(clock.now()),
+        "service": service_row(service),
+        "versions": [version_row(v) for v in page[:VERSIONS_SHOWN]],
+        "more": len(page) > VERSIONS_SHOWN,
     }
 
 

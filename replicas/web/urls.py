@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, path
 
-from replicas.web import accounts, editing, mutations, views
+from replicas.web import accounts, editing, mutations, versions, views
 from replicas.web.logviews import log_urls
 
 pages: list[URLPattern] = [
@@ -12,6 +12,10 @@ pages: list[URLPattern] = [
     path("services/<str:name>/", views.service, name="service"),
     path("services/<str:name>/snapshot.json", views.service_json, name="service.json"),
     path("services/<str:name>/events.json", views.events_json, name="events.json"),
+    path("services/<str:name>/versions/", versions.versions, name="versions"),
+    path("services/<str:name>/versions.json", versions.versions_json, name="versions.json"),
+    path("services/<str:name>/versions/<int:number>/", versions.version, name="version"),
+    path("services/<str:name>/versions/compare", versions.compare, name="compare"),
     path("services/<str:name>/versions/<int:number>/spec", views.spec, name="spec"),
     path("services/<str:name>/replicas/<int:number>/", views.replica, name="replica"),
     path("services/<str:name>/replicas/<int:number>/snapshot.json", views.replica_json, name="replica.json"),
@@ -26,6 +30,9 @@ editor: list[URLPattern] = [
     path("services/<str:name>/edit", editing.edit, name="edit"),
     path("check", editing.check, name="check"),
 ]
+deploys: list[URLPattern] = [
+    path("services/<str:name>/up", editing.bring_up, name="up"),
+]
 posts: list[URLPattern] = [
     path("services/<str:name>/scale", mutations.scale, name="scale"),
     path("services/<str:name>/restart", mutations.restart, name="restart"),
@@ -39,4 +46,4 @@ account: list[URLPattern] = [
     path("logout", auth.LogoutView.as_view(), name="logout"),
     path("password", accounts.PasswordChange.as_view(), name="password_change"),
 ]
-urlpatterns: list[URLPattern | URLResolver] = [*pages, *editor, *posts, *account, *log_urls]
+urlpatterns: list[URLPattern | URLResolver] = [*pages, *editor, *posts, *deploys, *account, *log_urls]

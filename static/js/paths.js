@@ -5,6 +5,8 @@ const part = encodeURIComponent;
 
 export const service = (name) => `${base()}services/${part(name)}/`;
 export const replica = (name, number) => `${service(name)}replicas/${number}/`;
+export const version = (name, number) => `${service(name)}versions/${number}/`;
+export const edit = (name, number) => `${service(name)}edit?version=${number}`;
 export const spec = (name, number) => `${service(name)}versions/${number}/spec`;
 export const terminate = (name, number) => `${replica(name, number)}terminate`;
 export const cancel = (id) => `${base()}operations/${id}/cancel`;

@@ -2,6 +2,7 @@
 
 import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
+import * as paths from "./paths.js";
 import { ReplicaLogs } from "./replicalogs.js";
 import { ended, liveOperation, ReplicaState } from "./state.js";
 import { age, clockText, exactText, fineDuration, now, setAge, setNow } from "./time.js";
@@ -30,16 +31,19 @@ const PHASES = [
 function facts(replica) {
   return [
     ["State since", age(replica.ended_at ?? replica.state_since)],
-    ["Version", `v${replica.version}`],
+    ["Version", h("a", { href: paths.version(page.service, replica.version) }, `v${replica.version}`)],
     ["Provider", bdi(replica.provider)],
     ["URL", replica.url ? addressLink(replica.url) : "none"],
     ["PID", replica.pid ?? "none"],
     ["Restarts in a row", String(replica.restarts)],
-    ["Replaces", replica.replaces === null ? "none" : `#${replica.replaces}`],
+    ["Replaces", other(replica.replaces)],
+    ["Replaced by", other(state.replacedBy)],
     ["Created", age(replica.created_at)],
     ["UID", h("code", {}, replica.uid)],
   ];
 }
+
+const other = (number) => (number === null ? "none" : h("a", { href: paths.replica(page.service, number) }, `#${number}`));
 
 function drawFacts(replica) {
   keyed(

@@ -1,6 +1,6 @@
 // The page of one service.
 
-import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
+import { bdi, fill, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { ServiceState } from "./state.js";
@@ -23,13 +23,13 @@ const timeline = new TimelineView({
 const FLIGHT_MOST = 6;
 let specShown = page.snapshot.service.version;
 
-function row(replica) {
+function row({ replica }) {
   return h(
     "tr",
     { data: { row: replica.number, state: replica.state } },
     h("td", { class: "number" }, h("a", { href: paths.replica(name, replica.number), data: { main: "" } }, `#${replica.number}`)),
     h("td", { class: "state" }, badge(replica.state), h("span", { class: "since" }, age(replica.state_since))),
-    h("td", { class: "why" }, bdi("", { class: "clamp" })),
+    h("td", { class: "why" }, bdi("", { class: "clamp" }), h("span", { class: "line" })),
     h("td", { class: "version figure", data: { label: "version" } }),
     h("td", { class: "url", data: { label: "url" } }),
     h("td", { class: "restarts figure", data: { label: "restarts" } }),
@@ -52,7 +52,8 @@ function terminateButton(replica) {
   );
 }
 
-function update(node, replica, before) {
+function update(node, { replica, heir }, shown) {
+  const before = shown?.replica;
   node.dataset.state = replica.state;
   setBadge(node.querySelector(".badge"), replica.state);
   setAge(node.querySelector(".state time"), replica.ended_at ?? replica.state_since);
@@ -63,6 +64,7 @@ function update(node, replica, before) {
   why.title = why.textContent;
   setText(node.querySelector(".version"), `v${replica.version}`);
   setText(node.querySelector(".restarts"), replica.restarts ? String(replica.restarts) : "");
+  drawLine(node.querySelector(".line"), replica, heir);
   const probe = node.querySelector(".probe b");
   setText(probe, probeText(replica));
   setAttribute(probe, "title", replica.probe_detail || null);
@@ -74,6 +76,21 @@ function update(node, replica, before) {
     button.disabled = replica.ended_at !== null || replica.retire_reason !== "";
     show(button, replica.ended_at === null);
   }
+}
+
+// Whom a replica took the place of while it lives, and who took its place once it has ended.
+function drawLine(node, replica, heir) {
+  const [word, number] = replica.ended_at === null ? ["replaces", replica.replaces] : ["replaced by", heir];
+  fill(node, number === null ? null : `${word} `, number === null ? null : h("a", { href: paths.replica(name, number) }, `#${number}`));
+}
+
+const shownRows = new Map(); // the same object while nothing changed, so that nothing is drawn anew
+function entry(replica, heirs) {
+  const heir = heirs.get(replica.number) ?? null;
+  const known = shownRows.get(replica.id);
+  if (known?.replica === replica && known.heir === heir) return known;
+  shownRows.set(replica.id, { replica, heir });
+  return shownRows.get(replica.id);
 }
 
 function probeText(replica) {
@@ -119,11 +136,13 @@ function draw() {
   const replicas = state.live();
   drawHead(state.service);
   drawCells(at("cells"), state.service, [...replicas].reverse(), (replica) => paths.replica(name, replica.number));
-  keyed(document.querySelector("#replicas tbody"), replicas, (replica) => replica.id, row, update);
+  const heirs = state.heirs();
+  const rows = (list) => list.map((replica) => entry(replica, heirs));
+  keyed(document.querySelector("#replicas tbody"), rows(replicas), ({ replica }) => replica.id, row, update);
   show(at("no-replicas"), replicas.length === 0);
   setCount("live-count", replicas.length);
   const history = state.history();
-  keyed(document.querySelector("#history tbody"), history, (replica) => replica.id, row, update);
+  keyed(document.querySelector("#history tbody"), rows(history), ({ replica }) => replica.id, row, update);
   show(at("past"), history.length > 0);
   const shown = history.length < state.ended ? `, the newest ${history.length} shown` : "";
   setText(at("past-count"), `${count(state.ended, "ended replica")}${shown}`);

@@ -47,6 +47,7 @@ function update(node, { service, replicas }, before) {
 
 function draw() {
   const all = state.list();
+  document.getElementById("services").classList.toggle("no-endpoints", !all.some(({ service }) => service.endpoint));
   const text = search.value.trim().toLowerCase();
   const shown = text ? all.filter(({ service }) => matches(service, text)) : all;
   keyed(body, shown, ({ service }) => service.id, row, update);

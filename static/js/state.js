@@ -193,6 +193,12 @@ export class ServiceState {
     return this.replicas.values().filter(ended).sort(byNumberDown);
   }
 
+  /** Of each number that was replaced, the number of the newest replica that took its place. */
+  heirs() {
+    const pairs = this.replicas.values().filter((replica) => replica.replaces !== null);
+    return new Map(pairs.sort(byNumber).map((replica) => [replica.replaces, replica.number]));
+  }
+
   dump() {
     return {
       service: this.service,
@@ -217,6 +223,7 @@ export class ReplicaState {
     this.stale = false;
     this.cursor = snapshot.cursor;
     this.replica = snapshot.replica;
+    this.replacedBy = snapshot.replaced_by;
     this.operations.load(snapshot.operations);
     this.timeline.load(snapshot);
   }
@@ -226,8 +233,17 @@ export class ReplicaState {
       if (event.revision > this.replica.revision) this.replica = event.data;
     } else if (event.kind === "operation" && event.data.replica_id === this.replica.id) {
       this.operations.put(event.data);
-    } else return;
+    } else {
+      if (event.kind === "replica") this.#seeHeir(event.data);
+      return;
+    }
     this.timeline.add(event);
+  }
+
+  #seeHeir(row) {
+    if (row.service_id !== this.replica.service_id || row.replaces !== this.replica.number) return;
+    if (!row.forgotten) this.replacedBy = Math.max(this.replacedBy ?? 0, row.number);
+    else if (row.number === this.replacedBy) this.stale = true; // an older one may have done so before
   }
 
   /** The operations, newest first. */
@@ -238,10 +254,79 @@ export class ReplicaState {
   dump() {
     return {
       replica: this.replica,
+      replacedBy: this.replacedBy,
       operations: byId(this.operations.values()),
       events: this.timeline.events,
       more: this.timeline.more,
     };
+  }
+}
+
+/** The versions of one service: the newest `shown`, or (`older`) a page of earlier ones that nothing is added to. */
+export class VersionsState {
+  constructor({ snapshot, shown, older }) {
+    this.shown = shown;
+    this.older = older;
+    this.versions = new Rows();
+    this.load(snapshot);
+  }
+
+  load(snapshot) {
+    this.stale = false;
+    this.cursor = snapshot.cursor;
+    this.service = snapshot.service;
+    this.more = snapshot.more;
+    this.versions.load(snapshot.versions);
+  }
+
+  apply(event) {
+    const row = event.data;
+    if (event.kind === "service") {
+      if (row.id !== this.service.id) this.stale = true;
+      else if (row.forgotten || row.revision > this.service.revision) this.service = row;
+    } else if (event.kind === "version" && !this.older) {
+      if (row.service_id !== this.service.id) this.stale = true;
+      else if (this.versions.put(row)) this.#trim();
+    }
+  }
+
+  #trim() {
+    for (const version of this.list().slice(this.shown)) {
+      this.versions.byId.delete(version.id);
+      this.more = true;
+    }
+  }
+
+  /** The versions, newest first. */
+  list() {
+    return this.versions.values().sort(byNumberDown);
+  }
+
+  dump() {
+    return { service: this.service, versions: byId(this.versions.values()), more: this.more };
+  }
+}
+
+/** One service alone, for pages whose rest never changes. */
+export class HeadState {
+  constructor({ snapshot }) {
+    this.load(snapshot);
+  }
+
+  load(snapshot) {
+    this.stale = false;
+    this.cursor = snapshot.cursor;
+    this.service = snapshot.service;
+  }
+
+  apply(event) {
+    if (event.kind !== "service") return;
+    if (event.data.id !== this.service.id) this.stale = true;
+    else if (event.data.forgotten || event.data.revision > this.service.revision) this.service = event.data;
+  }
+
+  dump() {
+    return { service: this.service };
   }
 }
 

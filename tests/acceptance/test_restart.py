@@ -138,7 +138,7 @@ def test_what_was_going_down_and_is_gone_meanwhile_is_finished(scene: Scene, cam
 
 
 def test_what_ended_meanwhile_is_found_with_its_cause(scene: Scene, came_back: Before) -> None:
-    assert "ended by signal 11" in scene.wait_state("mortal", 1, "FAILED")["reason"]
+    assert "ended by signal 11 (SIGSEGV)" in scene.wait_state("mortal", 1, "FAILED")["reason"]
     scene.wait_ready("mortal", 1)
 
 

@@ -14,7 +14,16 @@ from tests.web.site import Scribe
 
 Visit = Callable[..., Visitor]
 PHONE = {"viewport": {"width": 390, "height": 844}}
-PATHS = ["/", "/services/{name}/", "/services/{name}/replicas/1/", "/services/{name}/edit", "/operations/"]
+PATHS = [
+    "/",
+    "/services/{name}/",
+    "/services/{name}/replicas/1/",
+    "/services/{name}/edit",
+    "/operations/",
+    "/services/{name}/versions/",
+    "/services/{name}/versions/1/",
+    "/services/{name}/versions/compare?old=1&new=1",
+]
 
 
 def story(clerk: Scribe, name: str) -> None:

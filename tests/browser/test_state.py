@@ -16,6 +16,8 @@ PAGES = {
     "service-everything": ("/services/{name}/snapshot.json?events=all", "ServiceState", {"everything": True}),
     "replica": ("/services/{name}/replicas/1/snapshot.json", "ReplicaState", {}),
     "operations": ("/operations.json", "OperationsState", {}),
+    "versions": ("/services/{name}/versions.json", "VersionsState", {"shown": 100, "older": False}),
+    "head": ("/services/{name}/snapshot.json", "HeadState", {}),
 }
 QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"], "unchanged": ["status"]}
 # What the page's own script does with a snapshot and the feed's messages.
@@ -54,6 +56,7 @@ def story(clerk: Scribe, name: str) -> list[Callable[[], Any]]:
         lambda: clerk.retire(name=name, number=4, trigger="drain_begun"),
         lambda: clerk.retire(name=name, number=4, trigger="drained"),
         lambda: clerk.down(name=name, number=4),
+        lambda: clerk.pending(name=name, replaces=1),
         lambda: clerk.terminate(name=name, number=2, purge=True),
         lambda: clerk.deploy(name=f"{name}-other"),
         lambda: clerk.apply(text=people.text(name, replicas=1), actor="bob", message="other"),
@@ -74,7 +77,7 @@ def page(desk: Desk, chromium: Browser) -> Iterator[Page]:
     context.close()
 
 
-PURGED = 23  # the step of the story that purges a replica
+PURGED = 24  # the step of the story that purges a replica
 
 
 class Telling:
@@ -165,7 +168,9 @@ NORMAL = """() => {
 }"""
 
 
-@pytest.mark.parametrize("path", ["/", "/services/{name}/", "/services/{name}/replicas/1/", "/operations/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/services/{name}/", "/services/{name}/replicas/1/", "/operations/", "/services/{name}/versions/"]
+)
 def test_a_page_that_was_watched_is_the_page_that_is_opened_now(
     path: str, desk: Desk, visit: Callable[..., Any], name: str
 ) -> None:
@@ -176,13 +181,13 @@ def test_a_page_that_was_watched_is_the_page_that_is_opened_now(
         watched = visitor.goto(path.format(name=name))
         watched.locator("#connection[data-state=live]").wait_for()
         visitor.mark()
-        for step in story(clerk, name)[:23]:
+        for step in story(clerk, name)[:PURGED]:
             step()
         # The page is at rest when what was made last of all has been drawn.
         last = clerk.pending(name=name) if path == "/operations/" else 1
         clerk.report(name=name, status="FAILED", reason="at rest")
         clerk.explain(name=name, number=1, reason="at rest")
-        rest = f"{name} #{last}" if path == "/operations/" else "At rest."
+        rest = {"/operations/": f"{name} #{last}", "/services/{name}/versions/": "v2"}.get(path, "At rest.")
         watched.locator("main").get_by_text(rest).first.wait_for()
         if path == "/services/{name}/":
             watched.locator(".spec-facts").get_by_text("Version 2").wait_for()

@@ -43,7 +43,7 @@ def test_a_server_answers_at_the_url_until_it_is_taken_down(local: Cast) -> None
     order = local.order(run=SERVER)
     launched = local.launch(order)
     eventually(lambda: answer(launched.url) == 200)
-    assert local.down(order, launched.handle).detail == "ended by signal 15 when asked to end"
+    assert local.down(order, launched.handle).detail == "ended by signal 15 (SIGTERM) when asked to end"
     assert answer(launched.url) == 0
     assert local.everyone() == []
 
@@ -63,8 +63,9 @@ def test_what_is_launched_is_told(local: Cast) -> None:
     [
         ("echo last words; exit 0", 0, "exited with code 0"),
         ("echo last words; exit 7", 7, "exited with code 7"),
-        ("echo last words; kill -SEGV $$", 139, "ended by signal 11"),
-        ("echo last words; kill -KILL $$", 137, "ended by signal 9"),
+        ("echo last words; kill -SEGV $$", 139, "ended by signal 11 (SIGSEGV)"),
+        ("echo last words; kill -KILL $$", 137, "ended by signal 9 (SIGKILL)"),
+        ("echo last words; kill -40 $$", 168, "ended by signal 40"),
     ],
 )
 def test_an_exit_is_told_with_code_and_last_words(local: Cast, run: str, code: int, detail: str) -> None:

@@ -4,8 +4,9 @@ import pytest
 from django.http import HttpResponse
 from django.urls import URLPattern, reverse
 
+from replicas.actions import services
 from replicas.core.values import Desired
-from replicas.models import Operation, Replica
+from replicas.models import Operation, Replica, Service
 from replicas.web import urls
 from tests import cast
 from tests.web.people import browser, deployed, person, text
@@ -13,7 +14,7 @@ from tests.web.people import browser, deployed, person, text
 pytestmark = pytest.mark.django_db
 
 OPERATES = {"scale", "restart", "down", "terminate", "cancel", "retry"}
-DEPLOYS = {"new", "edit", "check"}
+DEPLOYS = {"new", "edit", "check", "up"}
 OF_LOGS = {each.name for each in urls.log_urls}
 ROLES = ["stranger", "viewer", "operator", "deployer", "root"]
 POSTED = {"target": "3", "expected": "1", "text": text()}
@@ -43,7 +44,7 @@ def ask(role: str | None, pattern: URLPattern, json: bool = False) -> HttpRespon
     """The address as that person: posted where it acts, else fetched."""
     client = browser(role)
     headers = {"Accept": "application/json"} if json else {}
-    posts = pattern in urls.posts or pattern.name in {"check", "logout"}
+    posts = pattern in [*urls.posts, *urls.deploys] or pattern.name in {"check", "logout"}
     return (client.post if posts else client.get)(address(pattern), POSTED if posts else None, headers=headers)
 
 
@@ -77,7 +78,7 @@ def test_who_is_not_signed_in_goes_to_the_login_page(pattern: URLPattern) -> Non
         assert answer["Location"].startswith("/login")
 
 
-@pytest.mark.parametrize("pattern", [*urls.pages, *urls.posts], ids=lambda each: each.name)
+@pytest.mark.parametrize("pattern", [*urls.pages, *urls.posts, *urls.deploys], ids=lambda each: each.name)
 def test_scripts_are_told_in_json(pattern: URLPattern) -> None:
     signed_out, not_allowed = ask(None, pattern, json=True), ask("stranger", pattern, json=True)
     assert (signed_out.status_code, not_allowed.status_code) == (401, 403)
@@ -102,7 +103,23 @@ def test_acting_takes_a_post(role: str, pattern: URLPattern) -> None:
     assert browser(role).get(address(pattern)).status_code == 405
 
 
-@pytest.mark.parametrize("pattern", [*urls.posts, *urls.editor], ids=lambda each: each.name)
+@pytest.mark.parametrize("role", ["deployer", "root"])
+@pytest.mark.parametrize("pattern", urls.deploys, ids=lambda each: each.name)
+def test_deploying_takes_a_post(role: str, pattern: URLPattern) -> None:
+    assert browser(role).get(address(pattern)).status_code == 405
+
+
+@pytest.mark.parametrize("role", [None, "stranger", "viewer", "operator"])
+@pytest.mark.parametrize("pattern", urls.deploys, ids=lambda each: each.name)
+def test_who_may_not_deploy_brings_nothing_up(role: str | None, pattern: URLPattern) -> None:
+    service = Service.objects.get()
+    services.take_down(service.pk, purge=False, actor="ann")
+    ask(role, pattern)
+    service.refresh_from_db()
+    assert (service.desired, service.last_version) == (Desired.DOWN, 1)
+
+
+@pytest.mark.parametrize("pattern", [*urls.posts, *urls.deploys, *urls.editor], ids=lambda each: each.name)
 def test_every_post_needs_the_csrf_token(pattern: URLPattern) -> None:
     answer = browser("root", enforce_csrf_checks=True).post(address(pattern), POSTED)
     assert answer.status_code == 403

@@ -1,6 +1,7 @@
 """Hostile text in names, reasons, messages, specs, probes and logs is text, in every page and snapshot."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import quote
 
@@ -80,8 +81,20 @@ def test_it_is_inert_everywhere(key: str) -> None:
     replica = place(text, name)
     client = browser("root")
     at = f"/services/{quote(name, safe='')}"
-    pages = ["/", "/operations/", f"{at}/", f"{at}/edit", f"{at}/versions/1/spec", f"{at}/replicas/{replica.number}/"]
+    pages = [
+        "/",
+        "/operations/",
+        f"{at}/",
+        f"{at}/edit",
+        f"{at}/versions/1/spec",
+        f"{at}/versions/",
+        f"{at}/versions/1/",
+        f"{at}/replicas/{replica.number}/",
+    ]
     for path in pages:
+        inert(client, path, text)
+    services.apply(replace(cast.draft(name, run=f"exec {text}"), message=text, plan=(text,)), actor="ann")
+    for path in (f"{at}/versions/2/", f"{at}/versions/compare?old=1&new=2", f"{at}/edit?version=1"):
         inert(client, path, text)
     assert text in client.get(f"{at}/snapshot.json").json()["service"]["reason"]
 

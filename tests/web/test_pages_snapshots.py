@@ -38,7 +38,9 @@ def without_clock(snapshot: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in snapshot.items() if key != "now"}
 
 
-@pytest.mark.parametrize("path", ["/", "/services/web/", "/services/web/replicas/1/", "/operations/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/services/web/", "/services/web/replicas/1/", "/operations/", "/services/web/versions/"]
+)
 def test_a_page_carries_the_very_snapshot_that_it_fetches_later(path: str) -> None:
     cast.ready(deployed())
     client = browser("viewer")
@@ -149,7 +151,9 @@ def queries(path: str) -> int:
     return len(captured)
 
 
-@pytest.mark.parametrize("path", ["/", "/services/web/", "/services/web/replicas/1/", "/operations/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/services/web/", "/services/web/replicas/1/", "/operations/", "/services/web/versions/"]
+)
 def test_the_number_of_queries_does_not_grow_with_the_rows(path: str) -> None:
     cast.ready(deployed())
     few = queries(path)
@@ -205,6 +209,9 @@ def test_a_service_that_is_down_says_so() -> None:
         "/services/nope/",
         "/services/nope/snapshot.json",
         "/services/nope/edit",
+        "/services/nope/versions/",
+        "/services/nope/versions.json",
+        "/services/nope/versions/1/",
         "/services/web/replicas/99/",
         "/services/web/replicas/99999999999999999999999/",
         "/services/web/replicas/99/snapshot.json",

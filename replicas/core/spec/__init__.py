@@ -1,6 +1,6 @@
 """The service YAML: SkyPilot's task fields, SkyServe's service section and our own keys, read, checked and compared."""
 
-from replicas.core.spec.diff import FieldChange, describe, diff
+from replicas.core.spec.diff import FieldChange, LineChange, describe, diff, line_changes
 from replicas.core.spec.errors import SpecError, SpecErrors
 from replicas.core.spec.expand import expand
 from replicas.core.spec.masking import MASK
@@ -14,6 +14,7 @@ from replicas.core.spec.task import Repository, Spec, Storage
 __all__ = [
     "MASK",
     "FieldChange",
+    "LineChange",
     "LivenessProbe",
     "Parsed",
     "Pool",
@@ -32,6 +33,7 @@ __all__ = [
     "diff",
     "expand",
     "hardcoded_port",
+    "line_changes",
     "parse",
     "schema",
     "schema_text",

@@ -1,4 +1,4 @@
-"""What changed between two specs, field by field."""
+"""What changed between two specs, field by field, and between two texts, line by line."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,6 +40,34 @@ def _sections(value: Any) -> bool:
 def describe(changes: Iterable[FieldChange]) -> list[str]:
     """One line for each change, for people: "service.replicas: 2 → 3"."""
     return [_line(change) for change in changes]
+
+
+MOST_LINES = 4000  # of a text: comparing takes time that grows with the square
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """A line of two texts laid over each other: `kind` is same, old or new; numbers from 1, None where it is not."""
+
+    kind: str
+    old: int | None
+    new: int | None
+    text: str
+
+
+def line_changes(old: str, new: str) -> list[LineChange] | None:
+    """The lines of both texts in order, each told apart; None where they are too long to be compared."""
+    before, after = old.splitlines(), new.splitlines()
+    if max(len(before), len(after)) > MOST_LINES:
+        return None
+    found: list[LineChange] = []
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, before, after).get_opcodes():
+        if kind == "equal":
+            found += [LineChange("same", a + n + 1, c + n + 1, before[a + n]) for n in range(b - a)]
+            continue
+        found += [LineChange("old", n + 1, None, before[n]) for n in range(a, b)]
+        found += [LineChange("new", None, n + 1, after[n]) for n in range(c, d)]
+    return found
 
 
 def _line(change: FieldChange) -> str:
