@@ -50,8 +50,9 @@ class Orphans:
 
 
 def find() -> Orphans:
-    """What nothing names and nobody has touched for YOUNG_SECONDS, and what runs without a name. First what there is, then the rows: what comes into
-    being meanwhile has its row by then."""
+    """What nothing names and nobody has touched for YOUNG_SECONDS, and what runs without a name.
+
+    First what there is, then the rows: what comes into being meanwhile has its row by then."""
     kept = [(name, each) for name in registry.names() for each in _kept(name)]
     logs = dict(_logs())
     replicas = pruning.unnamed_replicas(each.uid for _, each in kept if each.kind == "replica")

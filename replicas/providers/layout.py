@@ -46,6 +46,7 @@ class ReplicaDirectory:
         self.venv = self.root / "venv"
         self.setup_log = self.root / "setup.log"
         self.log = self.root / "run.log"
+        self.told = self.root / "setup.told"  # how much of setup's output its launch has in its log
 
 
 class VersionDirectory:

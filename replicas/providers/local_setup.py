@@ -7,14 +7,14 @@ from signal import SIGKILL
 
 from replicas.providers import cgroups, environment, local_check, locks, logs, procs, trees
 from replicas.providers.base import Checkpoint, LaunchOrder, ProviderError, Waiting
-from replicas.providers.control import BASH, PYTHON, Command, Control, Record, Running
+from replicas.providers.control import BASH, PYTHON, Command, Control, Running
 from replicas.providers.layout import ReplicaDirectory, VersionDirectory
 from replicas.providers.local_clear import clear, tries
 from replicas.providers.local_snapshot import WORK, Snapshots, copy_home
+from replicas.providers.local_told import Telling
 
 VENV_MAKER = Path(__file__).with_name("local_venv.py")
 LOOK_SECONDS = 1.0
-COPIED_BYTES = 1 << 20
 LOST_LIMIT = 3  # so many times a setup whose shim was killed is started again
 SETUP_GRACE = 5.0
 
@@ -48,8 +48,7 @@ class Setups:
     def step(self, order: LaunchOrder, place: ReplicaDirectory, checkpoint: Checkpoint) -> Waiting | None:
         """Take the setup one step on; None when it is done or there is none.
 
-        The checkpoint holds `setup` (which try it waits for), `offset` (how much of its output is in the order's log)
-        and `lost` (how many shims were killed). Raises ProviderError when the setup failed, locks.Busy.
+        The checkpoint holds `setup` (which try it waits for) and `lost` (how many shims were killed). Raises ProviderError when the setup failed, locks.Busy.
         """
         if not order.spec.get("setup"):
             return None
@@ -73,12 +72,17 @@ class Setups:
         if running:
             return self._wait(order, site, latest, running, checkpoint)
         record = latest.record()
-        mine = checkpoint.get("setup") == number
+        telling = self._telling(order, site, latest)
+        mine = checkpoint.get("setup") == number or telling.begun
         if record and record.code == 0:
-            self._tell_end(order, site, latest, record, checkpoint)
+            if mine:
+                telling.go_on(_begin(latest), f"setup is done, it took {record.cpu_seconds:.1f} s of CPU")
+            elif site.per_version:
+                done = f"setup of version {order.version} was done before; its output is in {site.log}"
+                telling.go_on(logs.end(site.log), done)
             return None
         if record and not record.stopped and mine:
-            _copy_log(order, site, latest, checkpoint)
+            telling.go_on(_begin(latest))
             raise ProviderError(
                 f"setup {record.how}: see the last lines of its output, correct it and apply again.",
                 retryable=False,
@@ -128,19 +132,15 @@ class Setups:
             waiter.touch()
         if control.stopping:
             return Waiting(checkpoint, "an earlier setup is being ended", LOOK_SECONDS, running.shim)
-        offset = _copy_log(order, site, control, checkpoint)
-        state = {**checkpoint, "setup": int(control.directory.name), "offset": offset}
+        self._telling(order, site, control).go_on(_begin(control))
+        state = {**checkpoint, "setup": int(control.directory.name)}
         # Without the time that it has taken: each second would be an event for every replica that waits.
         return Waiting(state, "setup is running", LOOK_SECONDS, running.shim)
 
-    def _tell_end(
-        self, order: LaunchOrder, site: Site, control: Control, record: Record, checkpoint: Checkpoint
-    ) -> None:
-        if checkpoint.get("setup") == int(control.directory.name):
-            _copy_log(order, site, control, checkpoint)
-            logs.append_to(order.log, f"setup is done, it took {record.cpu_seconds:.1f} s of CPU")
-        elif site.per_version:
-            logs.append_to(order.log, f"setup of version {order.version} was done before; its output is in {site.log}")
+    def _telling(self, order: LaunchOrder, site: Site, control: Control) -> Telling:
+        """How much of this try's output this attempt has in its log."""
+        note = ReplicaDirectory(self._home, order.replica_uid).told
+        return Telling(site.log, order.log, note, f"{site.name}/{control.directory.name} {order.attempt}")
 
     def furnish(self, order: LaunchOrder, place: ReplicaDirectory) -> None:
         """Give the replica its own copy of what its version has; with `setup_scope: replica` it has one already."""
@@ -211,21 +211,6 @@ class Setups:
         at = VersionDirectory(self._home, version_uid)
         marks = {"ROLLCALL_HOME": str(self._home), "ROLLCALL_SETUP_VERSION": version_uid}
         return Site(True, version_uid, at.setup, at.home, at.venv, at.setup_log, marks)
-
-
-def _copy_log(order: LaunchOrder, site: Site, control: Control, checkpoint: Checkpoint) -> int:
-    """Append the new part of setup's output to the order's log; the offset up to which it is there."""
-    offset = (
-        int(checkpoint.get("offset", 0)) if checkpoint.get("setup") == int(control.directory.name) else _begin(control)
-    )
-    data, offset = logs.read(site.log, offset, COPIED_BYTES)
-    if data:
-        try:
-            with open(order.log, "ab") as file:
-                file.write(data)
-        except OSError:
-            pass  # a full disk: the log informs, and setup's own has it all
-    return offset
 
 
 def _begin(control: Control) -> int:

@@ -1,0 +1,92 @@
+"""What an operation's log has of a setup's output: each byte once, wherever a step was cut off, and in order.
+
+Before something is appended, a note says what that will be and where the log ends. The next step compares: as much as
+is there of it has been told, be it a part, and be the checkpoint lost.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from replicas.providers import logs
+
+COPIED_BYTES = 1 << 20  # in one step
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The bytes from `begin` to `end` of the output, and then `closing`, were to be appended at `place` of the log.
+    `key` says which try of a setup and which attempt of a launch this was."""
+
+    key: str
+    begin: int
+    end: int
+    closing: str
+    place: int
+
+
+class Telling:
+    """Of one output into one log; `file` keeps the note."""
+
+    def __init__(self, output: Path, log: Path, file: Path, key: str) -> None:
+        self._output = output
+        self._log = log
+        self._file = file
+        self._key = key
+        self._note = self._read()
+
+    @property
+    def begun(self) -> bool:
+        """Something of it was told, or was about to be."""
+        return self._note is not None
+
+    def go_on(self, begin: int, closing: str = "") -> None:
+        """Append what has come since the last time (at first: since the offset `begin`) and, where it is given, the
+        line `closing`, after which nothing more is told. A full disk costs a part of the log, and not the launch."""
+        begin, closed = self._told(self._note) if self._note else (begin, False)
+        if closed:
+            return
+        data, end = logs.read(self._output, begin, COPIED_BYTES)
+        if not data and not closing:
+            return
+        line = f"{closing}\n" if closing else ""
+        try:
+            self._write(Note(self._key, end - len(data), end, line, _size(self._log)))
+            with open(self._log, "ab") as file:
+                file.write(data + line.encode())
+        except OSError:
+            pass  # the log informs, and the output itself has it all
+
+    def _told(self, note: Note) -> tuple[int, bool]:
+        """The offset up to which the output is in the log, and whether all was closed by its last line."""
+        data = logs.read(self._output, note.begin, note.end - note.begin)[0] + note.closing.encode()
+        there = len(os.path.commonprefix([data, _piece(self._log, note.place, len(data))]))
+        return min(note.begin + there, note.end), bool(note.closing) and there == len(data)
+
+    def _read(self) -> Note | None:
+        try:
+            note = Note(**json.loads(self._file.read_bytes()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+        return note if note.key == self._key else None
+
+    def _write(self, note: Note) -> None:
+        new = self._file.with_suffix(".new")
+        new.write_text(json.dumps(asdict(note)))
+        new.replace(self._file)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _piece(path: Path, begin: int, size: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return os.pread(file.fileno(), size, begin)
+    except FileNotFoundError:
+        return b""
