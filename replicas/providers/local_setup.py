@@ -48,7 +48,8 @@ class Setups:
     def step(self, order: LaunchOrder, place: ReplicaDirectory, checkpoint: Checkpoint) -> Waiting | None:
         """Take the setup one step on; None when it is done or there is none.
 
-        The checkpoint holds `setup` (which try it waits for) and `lost` (how many shims were killed). Raises ProviderError when the setup failed, locks.Busy.
+        The checkpoint holds `setup` (which try it waits for) and `lost` (how many shims were killed). Raises
+        ProviderError when the setup failed, locks.Busy.
         """
         if not order.spec.get("setup"):
             return None

@@ -44,13 +44,15 @@ class Telling:
     def go_on(self, begin: int, closing: str = "") -> None:
         """Append what has come since the last time (at first: since the offset `begin`) and, where it is given, the
         line `closing`, after which nothing more is told. A full disk costs a part of the log, and not the launch."""
-        begin, closed = self._told(self._note) if self._note else (begin, False)
-        if closed:
-            return
-        data, end = logs.read(self._output, begin, COPIED_BYTES)
-        if not data and not closing:
-            return
         line = f"{closing}\n" if closing else ""
+        if self._note is not None:
+            begin, rest = self._told(self._note)
+            line = line if rest is None else rest
+            if rest == "":
+                return
+        data, end = logs.read(self._output, begin, COPIED_BYTES)
+        if not data and not line:
+            return
         try:
             self._write(Note(self._key, end - len(data), end, line, _size(self._log)))
             with open(self._log, "ab") as file:
@@ -58,11 +60,13 @@ class Telling:
         except OSError:
             pass  # the log informs, and the output itself has it all
 
-    def _told(self, note: Note) -> tuple[int, bool]:
-        """The offset up to which the output is in the log, and whether all was closed by its last line."""
-        data = logs.read(self._output, note.begin, note.end - note.begin)[0] + note.closing.encode()
-        there = len(os.path.commonprefix([data, _piece(self._log, note.place, len(data))]))
-        return min(note.begin + there, note.end), bool(note.closing) and there == len(data)
+    def _told(self, note: Note) -> tuple[int, str | None]:
+        """The offset up to which the output is in the log; and what is left of the closing line, if that is begun."""
+        output = logs.read(self._output, note.begin, note.end - note.begin)[0]
+        whole = output + note.closing.encode()
+        there = _alike(whole, _piece(self._log, note.place, len(whole)))
+        begun = bool(note.closing) and there > len(output)
+        return min(note.begin + there, note.end), whole[there:].decode() if begun else None
 
     def _read(self) -> Note | None:
         try:
@@ -75,6 +79,13 @@ class Telling:
         new = self._file.with_suffix(".new")
         new.write_text(json.dumps(asdict(note)))
         new.replace(self._file)
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    if other.startswith(one):
+        return len(one)
+    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(other))
 
 
 def _size(path: Path) -> int:
