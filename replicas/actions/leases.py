@@ -3,13 +3,14 @@
 import os
 import socket
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Q
 
 from replicas import clock
 from replicas.actions.transition import writing
+from replicas.core.backoff import CLOCK_STEP, LONGEST_WAIT
 from replicas.models import Heartbeat, Lease
 
 
@@ -21,13 +22,18 @@ def acquire(name: str, holder: str, seconds: float) -> int | None:
     if mine.update(expires_at=until):
         return Lease.objects.values_list("fence", flat=True).get(name=name)
     Lease.objects.get_or_create(name=name)
-    free = Lease.objects.filter(name=name).filter(Q(expires_at=None) | Q(expires_at__lte=now) | Q(holder=holder))
+    free = Lease.objects.filter(name=name).filter(~_in_force(now) | Q(holder=holder))
     with writing():
         if not free.update(
             holder=holder, host=socket.gethostname(), pid=os.getpid(), fence=F("fence") + 1, expires_at=until
         ):
             return None
         return Lease.objects.values_list("fence", flat=True).get(name=name)
+
+
+def _in_force(now: datetime) -> Q:
+    """Leases that somebody holds. One that ends later than any may was taken before the clock was set back."""
+    return Q(expires_at__isnull=False, expires_at__gt=now, expires_at__lte=now + LONGEST_WAIT + CLOCK_STEP)
 
 
 def release(name: str, holder: str) -> None:
@@ -57,5 +63,5 @@ def break_dead(name: str, alive: Callable[[int], bool]) -> bool:
 
 def free(names: Sequence[str]) -> list[str]:
     """Those of the leases that nobody holds."""
-    held = set(Lease.objects.filter(name__in=names, expires_at__gt=clock.now()).values_list("name", flat=True))
+    held = set(Lease.objects.filter(_in_force(clock.now()), name__in=names).values_list("name", flat=True))
     return [name for name in names if name not in held]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +10,7 @@ from django.db.models import F
 
 from replicas import clock
 from replicas.actions.transition import change, locked, locked_replica, record, ring_events, transition, writing
+from replicas.core.backoff import LONGEST_WAIT, set_back
 from replicas.core.values import LIVE_OPERATIONS, Lane, OperationKind, OperationStatus, ReplicaState
 from replicas.models import Operation, Replica
 
@@ -85,7 +86,7 @@ def claim(operation_id: int, owner: Owner) -> Operation | None:
         if operation is None or operation.status not in (S.QUEUED, S.WAITING):
             return None
         cancelling = operation.cancel_requested_at is not None
-        if operation.retry_at is not None and operation.retry_at > now + EARLY and not cancelling:
+        if operation.retry_at is not None and not _due(operation.retry_at, now) and not cancelling:
             return None
         first = operation.status == S.QUEUED
         fields: dict[str, Any] = {
@@ -119,6 +120,10 @@ def claim(operation_id: int, owner: Owner) -> Operation | None:
             for name, value in fields.items():
                 setattr(operation, name, value)
         return operation if won else None
+
+
+def _due(moment: datetime, now: datetime) -> bool:
+    return moment <= now + EARLY or set_back(moment, now)
 
 
 def beat(operation: Operation) -> bool:
@@ -159,7 +164,8 @@ def wait(
     attempts: int | None = None,
     error: str | None = None,
 ) -> bool:
-    """Store where the operation is and let it go until `seconds` have passed. False: the claim was lost."""
+    """Store where the operation is and let it go until `seconds`, LONGEST_WAIT at most, have passed. False: the claim
+    was lost."""
     with writing():
         current = held_by_claim(operation)
         if current is None:
@@ -167,7 +173,7 @@ def wait(
         fields = _settled(current, usage) | {
             "status": S.WAITING,
             "checkpoint": checkpoint,
-            "retry_at": clock.now() + timedelta(seconds=seconds),
+            "retry_at": clock.now() + min(timedelta(seconds=seconds), LONGEST_WAIT),
             "watch": list(watch) if watch else None,
             "orphaned": 0,
         }

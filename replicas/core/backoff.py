@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from replicas.core.views import RestartPolicy
 
 CLOCK_STEP = timedelta(seconds=30)
+LONGEST_WAIT = timedelta(seconds=300)  # of an operation between two steps, and of a lease
 
 
 def delay(failures: int, policy: RestartPolicy) -> float:
@@ -41,3 +42,11 @@ def waits_until(since: datetime, seconds: float, now: datetime) -> datetime | No
         return None
     end = since + timedelta(seconds=seconds)
     return end if end > now else None
+
+
+def set_back(moment: datetime, now: datetime) -> bool:
+    """Whether the end of a wait lies further ahead than any wait may: then the clock was set back since it was written.
+
+    The wait counts as over: nobody can say how long it has lasted.
+    """
+    return moment > now + LONGEST_WAIT + CLOCK_STEP

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from replicas.core.backoff import retry_delay, waits_until
+from replicas.core.backoff import retry_delay, set_back, waits_until
 from replicas.core.values import OperationKind, OperationStatus
 from replicas.core.views import OperationView
 
@@ -100,7 +100,8 @@ def _next_delivery(operation: OperationView, limits: Limits, now: datetime) -> d
     if waiting and retry_at is not None and (enqueued_at is None or enqueued_at < retry_at):
         # A row from the future means that the clock was set back: then the moment of the retry means nothing.
         since = enqueued_at or operation.created_at
-        return waits_until(since, (retry_at - since).total_seconds(), now)
+        if not set_back(retry_at, now):
+            return waits_until(since, (retry_at - since).total_seconds(), now)
     if enqueued_at is None:
         return None
     patience = retry_delay(operation.deliveries, limits.redeliver_after, 2.0, LONGEST_REDELIVERY)
