@@ -1,0 +1,125 @@
+"""What each signal asks for: a number of replicas that would carry what was measured."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from replicas.core.autoscaler.values import Policy, Sample
+
+SLACK = 0.02  # a load this little above what so many replicas carry does not ask for one more
+LATENCY_STEP = 2.0  # latency tells that there are too few, not how many: it at most doubles them, and at most halves
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """The measured part of a stretch of time, averaged over it. `covered`: the share of it that has samples."""
+
+    covered: float
+    qps: float | None
+    inflight: float | None
+    queued: float | None
+    p95: float | None
+    custom: float | None
+    ready: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """How many replicas the load asks for, and the signal that asks for the most."""
+
+    replicas: int
+    signal: str
+
+
+def means(samples: Sequence[Sample], start: datetime, end: datetime) -> Means:
+    """Averages over the samples that ended in (start, end], weighted by their seconds. They come in order of time."""
+    first = bisect_right(samples, start, key=_ended)
+    inside = samples[first : bisect_right(samples, end, key=_ended)]
+    span = (end - start).total_seconds()
+    return Means(
+        covered=min(1.0, sum(sample.seconds for sample in inside) / span) if span > 0 else 0.0,
+        qps=_mean([(s.qps, s.seconds) for s in inside]),
+        inflight=_mean([(s.inflight, s.seconds) for s in inside]),
+        queued=_mean([(s.queued, s.seconds) for s in inside]),
+        p95=_mean([(s.p95, s.seconds) for s in inside]),
+        custom=_mean([(s.custom, s.seconds) for s in inside]),
+        ready=max((sample.ready for sample in inside), default=0),
+    )
+
+
+def _ended(sample: Sample) -> datetime:
+    return sample.at
+
+
+def _mean(values: Sequence[tuple[float | None, float]]) -> float | None:
+    known = [(value, weight) for value, weight in values if value is not None]
+    total = sum(weight for _, weight in known)
+    return sum(value * weight for value, weight in known) / total if total else None
+
+
+def ask(policy: Policy, seen: Means, capacities: Sequence[str | None]) -> Ask | None:
+    """The most that any signal asks for, before the bounds; None when nothing of it was measured.
+
+    `capacities`: the accelerators of the replicas there are, the ones that stay longest first.
+    """
+    asks = []
+    if policy.qps is not None and seen.qps is not None:
+        asks.append(Ask(_for_qps(policy.qps, seen.qps, capacities), "requests per second"))
+    if policy.inflight is not None and seen.inflight is not None:
+        asks.append(Ask(_divided(seen.inflight + (seen.queued or 0.0), policy.inflight), "requests in flight"))
+    if policy.queue is not None and seen.queued:
+        asks.append(Ask(seen.ready + _divided(seen.queued, policy.queue), "queue"))
+    elif policy.queue is not None and seen.queued is not None:
+        asks.append(Ask(0, "queue"))
+    if policy.p95 is not None and seen.p95 is not None:
+        share = min(LATENCY_STEP, max(1 / LATENCY_STEP, seen.p95 / policy.p95))
+        asks.append(Ask(_divided(seen.ready * share, 1.0), "p95 latency"))
+    if policy.custom is not None and seen.custom is not None:
+        asks.append(Ask(_divided(seen.custom, policy.custom), "custom number"))
+    return max(asks, key=lambda one: one.replicas, default=None)
+
+
+def _divided(load: float, per_replica: float) -> int:
+    return math.ceil(load / per_replica - SLACK) if load > 0 else 0
+
+
+def _for_qps(rates: float | Mapping[str, float], qps: float, capacities: Sequence[str | None]) -> int:
+    """How many replicas carry `qps`. With a rate for each accelerator: those there are by theirs (SkyServe sums the
+    rates of its replicas so), further ones by the lowest rate."""
+    if not isinstance(rates, Mapping):
+        return _divided(qps, rates)
+    lowest = min(rates.values())
+    left = qps
+    for number, accelerator in enumerate(capacities):
+        if left <= 0:
+            return number
+        left -= rate_of(rates, accelerator)
+    return len(capacities) + _divided(left, lowest)
+
+
+def rate_of(rates: Mapping[str, float], accelerator: str | None) -> float:
+    """The rate of a replica with `accelerator`, such as A100:8; one that is not named has the lowest."""
+    if accelerator is not None and accelerator in rates:
+        return rates[accelerator]
+    name = (accelerator or "").partition(":")[0]
+    return rates.get(name, min(rates.values()))
+
+
+def history(
+    policy: Policy, samples: Sequence[Sample], now: datetime, span: float, window: float, step: float
+) -> list[int | None]:
+    """What the load asked for at each `step` seconds of the last `span` seconds, the oldest first.
+
+    Each entry is over the `window` seconds before it; None where less than half of them was measured.
+    """
+    asked: list[int | None] = []
+    count = max(1, round(span / step))
+    width = timedelta(seconds=window)
+    for back in range(count - 1, -1, -1):
+        end = now - timedelta(seconds=back * step)
+        seen = means(samples, end - width, end)
+        one = ask(policy, seen, ()) if seen.covered >= 0.5 else None
+        asked.append(one.replicas if one else None)
+    return asked
