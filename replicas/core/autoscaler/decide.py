@@ -13,27 +13,58 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from replicas.core.autoscaler.signals import Ask, Means, ask, history, means
+from replicas.core.autoscaler.signals import Ask, Means, ask, history, means, whole
 from replicas.core.autoscaler.values import Decision, Memory, Policy, Sample
 from replicas.core.backoff import CLOCK_STEP
 from replicas.core.wording import at, seconds, some
 
 STABLE = 60.0  # seconds
 PANIC = 6.0  # a tenth of it, as Knative
-PANIC_RATIO = 2.0  # of what is asked for to what there is
+FRESH = 3.0  # seconds that say how far a burst goes
+PANIC_RATIO = 2.0  # of the load to what there is
 STEP = 10.0  # seconds between two entries of the history
 UP_SHARE = 0.8  # of the delay must have asked for more
 DOWN_SHARE = 0.9  # of the delay must have asked for fewer
+RECENT = 0.25  # of the downscale delay: the most that it asked for stays
+TOLERANCE = 0.1  # of what there is: a load so near to it changes nothing, as with Kubernetes' autoscaler
 STALE = 15.0  # seconds without a sample after which nothing is decided
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """What the load asks for over the short and the long stretch."""
+class Scene:
+    """All that a decision looks at, and what the load is over the short and the long stretch."""
 
+    policy: Policy
+    samples: Sequence[Sample]
+    capacities: Sequence[str | None]
+    now: datetime
+    base: int
+    fresh: Ask | None
     panic: Ask | None
     stable: Ask | None
     seen: Means
+
+    def history(self, delay: float) -> list[float | None]:
+        """The load, in replicas, each STEP of the last `delay` seconds."""
+        return history(
+            self.policy,
+            self.samples,
+            self.now,
+            self.capacities,
+            span=max(delay, STEP),
+            window=STABLE,
+            step=STEP,
+        )
+
+    def wanted(self, load: float) -> int:
+        """Replicas for a load, with what is provided beyond it, within the bounds. No load needs none beyond."""
+        asked = whole(load)
+        return _bounded(self.policy, asked + self.policy.overprovision if asked else 0)
+
+    @property
+    def carried(self) -> int:
+        """How many replicas' load is no news: those there are, without the ones to spare."""
+        return max(1, self.base - self.policy.overprovision)
 
 
 def decide(
@@ -60,91 +91,110 @@ def decide(
         return Decision(target, kept, f"{some(target)} fixed by hand, until that is released")
     if bounded != base:
         bound = f"at least {policy.minimum}" if bounded > base else f"at most {policy.maximum}"
-        return _change(policy, memory, base, bounded, f"{bound} wanted", {})
+        return _moved(memory, base, bounded, f"{bound} wanted", {})
     if not policy.measured:
         return Decision(base, replace(memory, target=base), "no signal moves the target")
     if not samples or (now - samples[-1].at).total_seconds() > STALE:
         since = f" since {at(samples[-1].at)}" if samples else ""
         return Decision(base, replace(memory, target=base), f"nothing was measured{since}: the target is held")
-    looks = _look(policy, samples, now, capacities)
-    return _by_load(policy, samples, memory, now, base, looks)
+    scene = _look(policy, samples, capacities, now, base)
+    return _burst(scene, memory) or _by_load(scene, memory)
 
 
-def _look(policy: Policy, samples: Sequence[Sample], now: datetime, capacities: Sequence[str | None]) -> Looks:
-    short = means(samples, now - timedelta(seconds=PANIC), now)
-    long = means(samples, now - timedelta(seconds=STABLE), now)
-    return Looks(ask(policy, short, capacities), ask(policy, long, capacities), long)
+def _look(
+    policy: Policy, samples: Sequence[Sample], capacities: Sequence[str | None], now: datetime, base: int
+) -> Scene:
+    fresh, short, long = (means(samples, now - timedelta(seconds=span), now) for span in (FRESH, PANIC, STABLE))
+    return Scene(
+        policy,
+        samples,
+        capacities,
+        now,
+        base,
+        fresh=ask(policy, fresh, capacities),
+        panic=ask(policy, short, capacities),
+        stable=ask(policy, long, capacities),
+        seen=long,
+    )
 
 
-def _by_load(
-    policy: Policy, samples: Sequence[Sample], memory: Memory, now: datetime, base: int, looks: Looks
-) -> Decision:
-    inputs = _inputs(looks)
-    urgent = looks.panic
-    wanted = _bounded(policy, urgent.replicas + policy.overprovision) if urgent and urgent.replicas else 0
-    if urgent and base == 0 and wanted > 0:
-        return _change(policy, _panicked(memory, now), base, wanted, "requests came while there was none", inputs)
-    if urgent and wanted > base and urgent.replicas >= PANIC_RATIO * max(1, base - policy.overprovision):
-        why = f"a burst: {urgent.signal} of the last {seconds(PANIC)} ask for {urgent.replicas}"
-        return _change(policy, _panicked(memory, now), base, wanted, why, inputs)
-    up = _up(policy, samples, now, base, looks)
+def _burst(scene: Scene, memory: Memory) -> Decision | None:
+    """What a burst asks for at once; None where there is none, or where it asks for no more than there is."""
+    panic = scene.panic
+    if panic is None:
+        return None
+    wanted = scene.wanted(max(panic.load, scene.fresh.load if scene.fresh else 0.0))
+    if wanted <= scene.base:
+        return None
+    if scene.base == 0:
+        return _change(scene, _panicked(scene, memory), wanted, "requests came while there was none")
+    if panic.load < PANIC_RATIO * scene.carried:
+        return None
+    why = f"a burst: {panic.signal} of the last {seconds(PANIC)} fill {panic.load:.1f}"
+    return _change(scene, _panicked(scene, memory), wanted, why)
+
+
+def _by_load(scene: Scene, memory: Memory) -> Decision:
+    """What lasted."""
+    policy = scene.policy
+    up = _up(scene)
     if up is not None:
-        which = looks.stable.signal if looks.stable else "load"
-        why = f"{which} asked for more in most of the last {seconds(policy.upscale_delay)}"
-        return _change(policy, memory, base, up, why, inputs)
-    if memory.panic_until is not None and now < memory.panic_until:
-        return Decision(
-            base, memory, f"a burst is on: nothing is taken away before {at(memory.panic_until)}", False, inputs
-        )
-    memory = replace(memory, target=base, panic_since=None, panic_until=None)
-    down = _down(policy, samples, now, base)
+        which = scene.stable.signal if scene.stable else "load"
+        return _change(scene, memory, up, f"{which} asked for more in most of the last {seconds(policy.upscale_delay)}")
+    if memory.panic_until is not None and scene.now < memory.panic_until:
+        reason = f"a burst is on: nothing is taken away before {at(memory.panic_until)}"
+        return Decision(scene.base, memory, reason, False, _inputs(scene))
+    memory = replace(memory, target=scene.base, panic_since=None, panic_until=None)
+    down = _down(scene)
     if down is not None:
-        why = f"the load asked for at most {down} in nearly all of the last {seconds(policy.downscale_delay)}"
-        return _change(policy, memory, base, down, why, inputs)
-    return Decision(base, memory, _holding(policy, base, looks), False, inputs)
+        why = f"the load asked for fewer in nearly all of the last {seconds(policy.downscale_delay)}"
+        return _change(scene, memory, down, why)
+    return Decision(scene.base, memory, _holding(scene), False, _inputs(scene))
 
 
-def _up(policy: Policy, samples: Sequence[Sample], now: datetime, base: int, looks: Looks) -> int | None:
+def _up(scene: Scene) -> int | None:
     """The target that most of the upscale delay asked for, or what is asked for now if that is more; None: no more."""
-    if looks.stable is None or _wanted(policy, looks.stable.replicas) <= base:
+    if scene.stable is None or not _news(scene, scene.stable.load):
         return None
-    lasting = _quantile(_history(policy, samples, now, policy.upscale_delay), 1 - UP_SHARE, full=UP_SHARE)
-    if lasting is None or _wanted(policy, lasting) <= base:
+    asked = scene.history(scene.policy.upscale_delay)
+    lasting = _quantile(asked, 1 - UP_SHARE, full=UP_SHARE)
+    if lasting is None or not _news(scene, lasting):
         return None
-    return max(_wanted(policy, lasting), _wanted(policy, looks.stable.replicas))
+    return max(scene.wanted(lasting), scene.wanted(scene.stable.load))
 
 
-def _down(policy: Policy, samples: Sequence[Sample], now: datetime, base: int) -> int | None:
-    """The target that was enough for nearly all of the downscale delay; None: no fewer."""
-    enough = _quantile(_history(policy, samples, now, policy.downscale_delay), DOWN_SHARE, full=DOWN_SHARE)
-    if enough is None or _wanted(policy, enough) >= base:
+def _news(scene: Scene, load: float) -> bool:
+    return load > scene.carried * (1 + TOLERANCE) and scene.wanted(load) > scene.base
+
+
+def _down(scene: Scene) -> int | None:
+    """The most that was asked for of late, once nearly all of the downscale delay asked for fewer; None: no fewer."""
+    if scene.stable is None or scene.wanted(scene.stable.load) >= scene.base:
         return None
-    return _wanted(policy, enough)
+    asked = scene.history(scene.policy.downscale_delay)
+    enough = _quantile(asked, DOWN_SHARE, full=DOWN_SHARE)
+    if enough is None or scene.wanted(enough) >= scene.base:
+        return None
+    recent = asked[-max(1, round(len(asked) * RECENT)) :]
+    kept = scene.wanted(max([scene.stable.load, *(one for one in recent if one is not None)]))
+    return kept if kept <= scene.base * (1 - TOLERANCE) else None
 
 
-def _history(policy: Policy, samples: Sequence[Sample], now: datetime, delay: float) -> list[int | None]:
-    return history(policy, samples, now, max(delay, STEP), STABLE, STEP)
-
-
-def _quantile(asked: Sequence[int | None], share: float, *, full: float) -> int | None:
-    """The number that `share` of the entries do not exceed; None where less than `full` of them are known."""
+def _quantile(asked: Sequence[float | None], share: float, *, full: float) -> float | None:
+    """The load that `share` of the entries do not exceed; None where less than `full` of them are known."""
     known = sorted(one for one in asked if one is not None)
     if not known or len(known) < full * len(asked):
         return None
-    return known[min(len(known) - 1, math.ceil(share * len(known)) - 1 if share > 0 else 0)]
-
-
-def _wanted(policy: Policy, asked: int) -> int:
-    """What is asked for, with what is provided beyond it, within the bounds. Nothing asked for needs nothing beyond."""
-    return _bounded(policy, asked + policy.overprovision if asked else 0)
+    return known[max(0, math.ceil(share * len(known) - 1e-9) - 1)]
 
 
 def _bounded(policy: Policy, target: int) -> int:
     return max(policy.minimum, min(policy.maximum, target))
 
 
-def _panicked(memory: Memory, now: datetime) -> Memory:
-    return replace(memory, panic_since=memory.panic_since or now, panic_until=now + timedelta(seconds=STABLE))
+def _panicked(scene: Scene, memory: Memory) -> Memory:
+    until = scene.now + timedelta(seconds=STABLE)
+    return replace(memory, panic_since=memory.panic_since or scene.now, panic_until=until)
 
 
 def _believe(memory: Memory, now: datetime) -> Memory:
@@ -154,34 +204,32 @@ def _believe(memory: Memory, now: datetime) -> Memory:
     return memory
 
 
-def _change(
-    policy: Policy, memory: Memory, base: int, target: int, why: str, inputs: dict[str, float | int | None]
-) -> Decision:
-    over = f", {policy.overprovision} of them to spare" if policy.overprovision and target > policy.minimum else ""
-    reason = f"from {base} to {some(target)}{over}: {why}"
-    return Decision(target, replace(memory, target=target), reason, True, inputs)
+def _change(scene: Scene, memory: Memory, target: int, why: str) -> Decision:
+    return _moved(memory, scene.base, target, why, _inputs(scene))
 
 
-def _holding(policy: Policy, base: int, looks: Looks) -> str:
-    if looks.stable is None:
+def _moved(memory: Memory, base: int, target: int, why: str, inputs: dict[str, float | int | None]) -> Decision:
+    return Decision(target, replace(memory, target=target), f"from {base} to {some(target)}: {why}", True, inputs)
+
+
+def _holding(scene: Scene) -> str:
+    if scene.stable is None:
         return "nothing was measured: the target is held"
-    wanted = _wanted(policy, looks.stable.replicas)
-    if wanted == base:
-        return f"{some(base)} carry the load" if base != 1 else "1 replica carries the load"
-    delay = policy.upscale_delay if wanted > base else policy.downscale_delay
-    return f"{looks.stable.signal} ask for {wanted} now; the target follows when that has lasted for {seconds(delay)}"
+    wanted = scene.wanted(scene.stable.load)
+    if wanted == scene.base:
+        return f"the load asks for {some(scene.base)}"
+    delay = scene.policy.upscale_delay if wanted > scene.base else scene.policy.downscale_delay
+    return f"{scene.stable.signal} ask for {wanted} now; the target follows when that has lasted for {seconds(delay)}"
 
 
-def _inputs(looks: Looks) -> dict[str, float | int | None]:
+def _inputs(scene: Scene) -> dict[str, float | int | None]:
     """The figures behind a decision, rounded for people."""
-    figures = {
-        "qps": looks.seen.qps,
-        "inflight": looks.seen.inflight,
-        "queued": looks.seen.queued,
-        "p95": looks.seen.p95,
-        "custom": looks.seen.custom,
+    seen = scene.seen
+    figures: dict[str, float | int | None] = {
+        name: round(value, 3)
+        for name in ("qps", "inflight", "queued", "p95", "custom")
+        if (value := getattr(seen, name)) is not None
     }
-    rounded: dict[str, float | int | None] = {k: round(v, 3) for k, v in figures.items() if v is not None}
-    rounded["asked_long"] = looks.stable.replicas if looks.stable else None
-    rounded["asked_short"] = looks.panic.replicas if looks.panic else None
-    return rounded
+    for name, one in (("load", scene.stable), ("load_short", scene.panic)):
+        figures[name] = round(one.load, 2) if one else None
+    return figures

@@ -27,10 +27,20 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """How many replicas the load asks for, and the signal that asks for the most."""
+    """How many replicas the load would fill (4.2 of them, say), and the signal that asks for the most."""
 
-    replicas: int
+    load: float
     signal: str
+
+    @property
+    def replicas(self) -> int:
+        """The same in whole replicas."""
+        return whole(self.load)
+
+
+def whole(load: float) -> int:
+    """Replicas that carry a load."""
+    return math.ceil(load - SLACK) if load > SLACK else int(load > 0)
 
 
 def means(samples: Sequence[Sample], start: datetime, end: datetime) -> Means:
@@ -68,35 +78,29 @@ def ask(policy: Policy, seen: Means, capacities: Sequence[str | None]) -> Ask | 
     if policy.qps is not None and seen.qps is not None:
         asks.append(Ask(_for_qps(policy.qps, seen.qps, capacities), "requests per second"))
     if policy.inflight is not None and seen.inflight is not None:
-        asks.append(Ask(_divided(seen.inflight + (seen.queued or 0.0), policy.inflight), "requests in flight"))
-    if policy.queue is not None and seen.queued:
-        asks.append(Ask(seen.ready + _divided(seen.queued, policy.queue), "queue"))
-    elif policy.queue is not None and seen.queued is not None:
-        asks.append(Ask(0, "queue"))
+        asks.append(Ask((seen.inflight + (seen.queued or 0.0)) / policy.inflight, "requests in flight"))
+    if policy.queue is not None and seen.queued is not None:
+        asks.append(Ask(seen.ready + seen.queued / policy.queue if seen.queued else 0.0, "queue"))
     if policy.p95 is not None and seen.p95 is not None:
         share = min(LATENCY_STEP, max(1 / LATENCY_STEP, seen.p95 / policy.p95))
-        asks.append(Ask(_divided(seen.ready * share, 1.0), "p95 latency"))
+        asks.append(Ask(seen.ready * share, "p95 latency"))
     if policy.custom is not None and seen.custom is not None:
-        asks.append(Ask(_divided(seen.custom, policy.custom), "custom number"))
-    return max(asks, key=lambda one: one.replicas, default=None)
+        asks.append(Ask(seen.custom / policy.custom, "custom number"))
+    return max(asks, key=lambda one: one.load, default=None)
 
 
-def _divided(load: float, per_replica: float) -> int:
-    return math.ceil(load / per_replica - SLACK) if load > 0 else 0
-
-
-def _for_qps(rates: float | Mapping[str, float], qps: float, capacities: Sequence[str | None]) -> int:
-    """How many replicas carry `qps`. With a rate for each accelerator: those there are by theirs (SkyServe sums the
+def _for_qps(rates: float | Mapping[str, float], qps: float, capacities: Sequence[str | None]) -> float:
+    """How many replicas `qps` fills. With a rate for each accelerator: those there are by theirs (SkyServe sums the
     rates of its replicas so), further ones by the lowest rate."""
     if not isinstance(rates, Mapping):
-        return _divided(qps, rates)
-    lowest = min(rates.values())
+        return qps / rates
     left = qps
     for number, accelerator in enumerate(capacities):
-        if left <= 0:
-            return number
-        left -= rate_of(rates, accelerator)
-    return len(capacities) + _divided(left, lowest)
+        rate = rate_of(rates, accelerator)
+        if left <= rate:
+            return number + left / rate
+        left -= rate
+    return len(capacities) + left / min(rates.values())
 
 
 def rate_of(rates: Mapping[str, float], accelerator: str | None) -> float:
@@ -108,18 +112,25 @@ def rate_of(rates: Mapping[str, float], accelerator: str | None) -> float:
 
 
 def history(
-    policy: Policy, samples: Sequence[Sample], now: datetime, span: float, window: float, step: float
-) -> list[int | None]:
-    """What the load asked for at each `step` seconds of the last `span` seconds, the oldest first.
+    policy: Policy,
+    samples: Sequence[Sample],
+    now: datetime,
+    capacities: Sequence[str | None],
+    *,
+    span: float,
+    window: float,
+    step: float,
+) -> list[float | None]:
+    """What the load was, in replicas, at each `step` seconds of the last `span` seconds, the oldest first.
 
     Each entry is over the `window` seconds before it; None where less than half of them was measured.
     """
-    asked: list[int | None] = []
+    asked: list[float | None] = []
     count = max(1, round(span / step))
     width = timedelta(seconds=window)
     for back in range(count - 1, -1, -1):
         end = now - timedelta(seconds=back * step)
         seen = means(samples, end - width, end)
-        one = ask(policy, seen, ()) if seen.covered >= 0.5 else None
-        asked.append(one.replicas if one else None)
+        one = ask(policy, seen, capacities) if seen.covered >= 0.5 else None
+        asked.append(one.load if one else None)
     return asked

@@ -276,6 +276,7 @@ Interval = Annotated[
     int | float, _bounded(as_number, None, YEAR, 0), _bounds("number", exclusiveMinimum=0, maximum=YEAR)
 ]
 Cost = Annotated[int | float, _bounded(as_number, None, 1e9, 0), _bounds("number", exclusiveMinimum=0)]
+Rate = Annotated[int | float, _bounded(as_number, None, 1e9, 0), _bounds("number", exclusiveMinimum=0)]
 Amount = Annotated[int | str, PlainValidator(_amount), WithJsonSchema(_AMOUNT_SCHEMA)]
 UrlPath = Annotated[str, PlainValidator(_path), WithJsonSchema({"type": "string", "pattern": "^/"})]
 Envs = Annotated[

@@ -43,12 +43,18 @@ def _policy(policy: ReplicaPolicy, balancing: str) -> Iterator[Problem]:
     most, least = policy.max_replicas, policy.min_replicas
     if most is not None and most < least:
         yield (*at, "max_replicas"), f"must be min_replicas ({least}) or more, but is {most}"
-    elif most is not None and most != least and policy.target_qps_per_replica is None:
-        message = f"differs from min_replicas ({least}), so the autoscaler needs target_qps_per_replica: add it below"
+    elif most is not None and most != least and not policy.measured:
+        message = (
+            f"differs from min_replicas ({least}), so the autoscaler needs target_qps_per_replica"
+            " (or another signal): add it below"
+        )
         yield (*at, "max_replicas"), message
     if isinstance(policy.target_qps_per_replica, dict) and balancing != "instance_aware_least_load":
         message = "is given for each accelerator, which needs load_balancing_policy: instance_aware_least_load"
         yield (*at, "target_qps_per_replica"), message
+    custom = policy.custom_signal
+    if custom and (custom.command is None) == (custom.url is None):
+        yield (*at, "custom_signal"), "needs either a command or a url, and not both"
 
 
 def _pool(at: Path, pool: Pool) -> Iterator[Problem]:

@@ -1,7 +1,8 @@
 """The `service` and `pool` sections: how many replicas, when one is ready, how it is replaced and updated.
 
-Fields, defaults and rules of SkyServe; `liveness_probe`, `rollout`, `drain_seconds`, `restart`, `endpoint_port`,
-`max_launches`, and the probes' `scheme` and `insecure_tls` are our own, each optional.
+Fields, defaults and rules of SkyServe; `liveness_probe`, the signals beside `target_qps_per_replica`, `rollout`,
+`drain_seconds`, `restart`, `endpoint_port`, `max_launches`, and the probes' `scheme` and `insecure_tls` are our own,
+each optional.
 """
 
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from replicas.core.spec.kinds import (
     Ordinal,
     Port,
     PostData,
+    Rate,
     Rates,
     Seconds,
     Section,
@@ -70,6 +72,15 @@ def _probe(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
 
+class CustomSignal(Section):
+    """A number of the operator's own that moves the target: what `command` prints, or `url` answers with."""
+
+    command: Line | None = Field(default=None, description="Run without a shell; the first number it prints counts.")
+    url: Line | None = Field(default=None, description="Asked with GET; the first number of the answer counts.")
+    target_per_replica: Rate = Field(description="How much of it one replica carries.")
+    interval_seconds: Interval = Field(default=15, description="How often it is read.")
+
+
 class ReplicaPolicy(Section):
     """Between how many replicas the autoscaler moves, and by what."""
 
@@ -79,6 +90,14 @@ class ReplicaPolicy(Section):
     target_qps_per_replica: Rates | None = Field(
         default=None, description="Requests per second for one replica: a number, or a number for each accelerator."
     )
+    target_inflight_per_replica: Rate | None = Field(
+        default=None, description="Requests in flight, waiting ones too, for one replica."
+    )
+    target_queue_per_replica: Rate | None = Field(
+        default=None, description="Waiting requests that ask for one more replica."
+    )
+    target_p95_seconds: Rate | None = Field(default=None, description="95 % of the answers should come within it.")
+    custom_signal: CustomSignal | None = Field(default=None, description="A number of your own.")
     upscale_delay_seconds: Seconds = Field(
         default=300, description="How long more load must last before more replicas."
     )
@@ -88,6 +107,18 @@ class ReplicaPolicy(Section):
     base_ondemand_fallback_replicas: Count | None = Field(default=None, description="Replicas that are never spot.")
     dynamic_ondemand_fallback: Flag | None = Field(default=None, description="Stand in for missing spot replicas.")
     spot_placer: Placer | None = None
+
+    @property
+    def measured(self) -> bool:
+        """True when something moves the number between its bounds."""
+        signals = (
+            self.target_qps_per_replica,
+            self.target_inflight_per_replica,
+            self.target_queue_per_replica,
+            self.target_p95_seconds,
+            self.custom_signal,
+        )
+        return any(signal is not None for signal in signals)
 
 
 class LoadBalancer(Section):
