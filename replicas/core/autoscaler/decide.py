@@ -1,7 +1,7 @@
 """The rule: slow to follow, quick to help.
 
 A stretch of STABLE seconds says what the load asks for. More replicas come when most of the last
-`upscale_delay_seconds` asked for more, fewer when nearly all of the last `downscale_delay_seconds` asked for fewer;
+`upscale_delay_seconds` asked for more, fewer when most of the last `downscale_delay_seconds` asked for fewer;
 both look at a share of the time, so that one sample against the trend changes nothing. A burst (PANIC seconds ask for
 twice what there is) is answered at once, and nothing is taken away until it has been over for STABLE seconds, as
 Knative's autoscaler does ("Configuring concurrency", stable and panic windows). From nothing, the first request starts
@@ -23,10 +23,11 @@ PANIC = 6.0  # a tenth of it, as Knative
 FRESH = 3.0  # seconds that say how far a burst goes
 PANIC_RATIO = 2.0  # of the load to what there is
 STEP = 10.0  # seconds between two entries of the history
-UP_SHARE = 0.8  # of the delay must have asked for more
-DOWN_SHARE = 0.9  # of the delay must have asked for fewer
+UP_SHARE = 0.6  # of the delay must have asked for more
+DOWN_SHARE = 0.8  # of the delay must have asked for fewer
 RECENT = 0.25  # of the downscale delay: the most that it asked for stays
-TOLERANCE = 0.1  # of what there is: a load so near to it changes nothing, as with Kubernetes' autoscaler
+UP_TOLERANCE = 0.05  # of what there is: a load so little above it is carried, as Kubernetes' autoscaler has it
+DOWN_TOLERANCE = 0.1  # of what there is: so few are not worth a change
 STALE = 15.0  # seconds without a sample after which nothing is decided
 
 
@@ -147,7 +148,7 @@ def _by_load(scene: Scene, memory: Memory) -> Decision:
     memory = replace(memory, target=scene.base, panic_since=None, panic_until=None)
     down = _down(scene)
     if down is not None:
-        why = f"the load asked for fewer in nearly all of the last {seconds(policy.downscale_delay)}"
+        why = f"the load asked for fewer in most of the last {seconds(policy.downscale_delay)}"
         return _change(scene, memory, down, why)
     return Decision(scene.base, memory, _holding(scene), False, _inputs(scene))
 
@@ -164,11 +165,11 @@ def _up(scene: Scene) -> int | None:
 
 
 def _news(scene: Scene, load: float) -> bool:
-    return load > scene.carried * (1 + TOLERANCE) and scene.wanted(load) > scene.base
+    return load > scene.carried * (1 + UP_TOLERANCE) and scene.wanted(load) > scene.base
 
 
 def _down(scene: Scene) -> int | None:
-    """The most that was asked for of late, once nearly all of the downscale delay asked for fewer; None: no fewer."""
+    """The most that was asked for of late, once most of the downscale delay asked for fewer; None: no fewer."""
     if scene.stable is None or scene.wanted(scene.stable.load) >= scene.base:
         return None
     asked = scene.history(scene.policy.downscale_delay)
@@ -177,7 +178,7 @@ def _down(scene: Scene) -> int | None:
         return None
     recent = asked[-max(1, round(len(asked) * RECENT)) :]
     kept = scene.wanted(max([scene.stable.load, *(one for one in recent if one is not None)]))
-    return kept if kept <= scene.base * (1 - TOLERANCE) else None
+    return kept if kept <= scene.base * (1 - DOWN_TOLERANCE) else None
 
 
 def _quantile(asked: Sequence[float | None], share: float, *, full: float) -> float | None:
