@@ -3,12 +3,12 @@
 A service has one that goes on (PROGRESSING) at most; its latest one stays in force as history.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from replicas import clock
 from replicas.actions.transition import change, locked, record, writing
-from replicas.core.rollout import listed
+from replicas.core.rollout import Group, listed, way
 from replicas.core.values import LIVE, Desired, ReplicaState, RolloutKind, RolloutMode, RolloutState
 from replicas.models import Replica, Rollout, Service, ServiceVersion
 
@@ -37,12 +37,12 @@ def begin(
     Inside the caller's `writing()`. A rollout that goes on is superseded. `mode` overrides the spec's.
     """
     before = service.version if service.desired == Desired.UP else None
-    good = _good_version(service)
-    there = _there(service, before)
+    good = good_version(service)
+    groups = there(service, before)
     superseded = live_of(service.pk)
     if superseded is not None:
         end(superseded, S.SUPERSEDED, reason=f"superseded by version {version.number}", actor=actor)
-    chosen, switched = _way(version, before, there, mode)
+    chosen, switched = way_to(version.process_digest, version.spec, before, groups, mode)
     now = clock.now()
     rollout = Rollout.objects.create(
         service=service,
@@ -51,7 +51,7 @@ def begin(
         from_version=before.number if before else 0,
         to_version=version.number,
         good_version=good,
-        held=sorted(group.version for group in there if not group.listed),
+        held=sorted(group.version for group in groups if not group.listed),
         actor=actor,
         revision=1,
         started_at=now,
@@ -62,16 +62,7 @@ def begin(
     return rollout
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The replicas of one version that may stay, as they are before a rollout begins."""
-
-    version: int
-    process: str
-    listed: bool
-
-
-def _there(service: Service, before: ServiceVersion | None) -> list[Group]:
+def there(service: Service, before: ServiceVersion | None) -> list[Group]:
     """The versions that have live replicas, and whether those are listed under the latest rollout."""
     rows = set(
         Replica.objects.filter(service_id=service.pk, state__in=LIVE)
@@ -84,27 +75,20 @@ def _there(service: Service, before: ServiceVersion | None) -> list[Group]:
     return [Group(number, process, listed(in_force, number, same)) for number, process in sorted(rows)]
 
 
-def _way(
-    version: ServiceVersion, before: ServiceVersion | None, there: list[Group], mode: RolloutMode | None
+def way_to(
+    process: str,
+    asked: Mapping[str, Any],
+    before: ServiceVersion | None,
+    groups: Collection[Group],
+    mode: RolloutMode | None,
 ) -> tuple[RolloutMode, bool]:
-    """The mode, and whether a blue-green begins with its switch made because only its own replicas are listed.
-
-    Where both its own and others are listed, neither set could be switched to: it rolls.
-    """
-    processes = {group.process for group in there} or {before.process_digest if before else ""}
-    if processes == {version.process_digest}:
-        return RolloutMode.IN_PLACE, False
-    rollout = (version.spec.get("service") or {}).get("rollout") or {}
+    """The mode of a move from `before` to a version with the digest `process` and the spec `asked`; see `way`."""
+    rollout = (asked.get("service") or {}).get("rollout") or {}
     chosen = mode or RolloutMode(rollout.get("mode") or RolloutMode.ROLLING)
-    if before is None or chosen is not RolloutMode.BLUE_GREEN:
-        return RolloutMode.ROLLING, False
-    serving = {group.process for group in there if group.listed}
-    if version.process_digest in serving and len(serving) > 1:
-        return RolloutMode.ROLLING, False
-    return RolloutMode.BLUE_GREEN, serving == {version.process_digest}
+    return way(process, chosen, before.process_digest if before else None, groups)
 
 
-def _good_version(service: Service) -> int:
+def good_version(service: Service) -> int:
     """The number of the version that proved itself last: its rollout succeeded, or it has been switched to. 0: none."""
     rows = Rollout.objects.filter(service_id=service.pk).order_by("-id")
     for row in rows.filter(best__gt=0).values("to_version", "state", "switched_at"):

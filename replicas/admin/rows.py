@@ -28,18 +28,24 @@ class VersionAdmin(Looking):
         ("service", "number"),
         ("created_by", "created_at"),
         "message",
+        "shown_plan",
         "yaml",
         "base",
         "given",
         ("digest", "process_digest", "files_digest"),
         "resolved",
     )
-    readonly_fields = ("yaml", "given", "resolved")
+    readonly_fields = ("shown_plan", "yaml", "given", "resolved")
 
     @admin.display(description="digest")
     def short_digest(self, version: ServiceVersion) -> str:
         """Enough of it to tell versions apart."""
         return version.digest[:12]
+
+    @admin.display(description="plan")
+    def shown_plan(self, version: ServiceVersion) -> str:
+        """What applying it was to do."""
+        return block("\n".join(map(str, version.plan)))
 
     @admin.display(description="YAML")
     def yaml(self, version: ServiceVersion) -> str:

@@ -147,7 +147,7 @@ class ServiceAdmin(Looking):
         for field in Service._meta.concrete_fields:  # what the log of admin and the answer speak of
             setattr(obj, field.attname, getattr(applied.service, field.attname))
         messages.info(request, f"Version {applied.version.number} of {applied.service.name} is active.")
-        for line in proposal.changes:
+        for line in (*proposal.changes, *proposal.plan):
             messages.info(request, line)
 
     def _scale(self, request: HttpRequest, obj: Service, target: int) -> None:

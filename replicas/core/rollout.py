@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from replicas.core.values import RolloutMode
@@ -46,6 +47,33 @@ def listed(rollout: RolloutView | None, version: int, compatible: Collection[int
     if rollout.switched_at is not None:
         return version == rollout.to_version or version in compatible
     return version not in rollout.held and version != rollout.to_version
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The replicas of one version that may stay, as they are before a rollout begins; `process`: their digest."""
+
+    version: int
+    process: str
+    listed: bool
+
+
+def way(process: str, chosen: RolloutMode, before: str | None, there: Collection[Group]) -> tuple[RolloutMode, bool]:
+    """The mode of a move to a version with the digest `process`, and whether a blue-green begins with its switch made.
+
+    `chosen`: the mode that was asked for; `before`: the digest of the version that is left, None for none. It is in
+    place where nothing else runs. A blue-green begins switched when only its own replicas are listed; where both its
+    own and others are, neither set could be switched to, so it rolls.
+    """
+    processes = {group.process for group in there} or {before or ""}
+    if processes == {process}:
+        return RolloutMode.IN_PLACE, False
+    if before is None or chosen is not RolloutMode.BLUE_GREEN:
+        return RolloutMode.ROLLING, False
+    serving = {group.process for group in there if group.listed}
+    if process in serving and len(serving) > 1:
+        return RolloutMode.ROLLING, False
+    return RolloutMode.BLUE_GREEN, serving == {process}
 
 
 def wanted(spec: Mapping[str, Any]) -> int:

@@ -45,3 +45,10 @@ def named(numbers: Sequence[int], most: int = 3) -> str:
     if len(numbers) > most:
         return some(len(numbers))
     return "replicas " + ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+
+
+def named_versions(numbers: Sequence[int]) -> str:
+    """version 4; versions 2 and 4."""
+    if len(numbers) == 1:
+        return f"version {numbers[0]}"
+    return "versions " + ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"

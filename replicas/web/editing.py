@@ -34,13 +34,14 @@ class Verdict:
     name: str = ""
     errors: list[dict[str, Any]] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
+    plan: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     active: int = 0
     proposal: intake.Proposal | None = None
 
     def public(self) -> dict[str, Any]:
         """The JSON that the editor's script shows."""
-        names = ("kind", "name", "errors", "changes", "warnings", "active")
+        names = ("kind", "name", "errors", "changes", "plan", "warnings", "active")
         return {name: getattr(self, name) for name in names}
 
 
@@ -62,7 +63,13 @@ def judge(form: SpecForm, name: str | None) -> Verdict:
         return Verdict(errors=[_fault(str(error))])
     draft = proposal.draft
     return Verdict(
-        proposal.kind, draft.name, [], list(proposal.changes), list(proposal.warnings), proposal.active_number, proposal
+        proposal.kind,
+        draft.name,
+        changes=list(proposal.changes),
+        plan=list(proposal.plan),
+        warnings=list(proposal.warnings),
+        active=proposal.active_number,
+        proposal=proposal,
     )
 
 
@@ -120,7 +127,7 @@ def bring_up(request: HttpRequest, name: str) -> HttpResponse:
 @never_cache
 @require_POST
 def check(request: HttpRequest) -> JsonResponse:
-    """What the editor's text would do, while one types: `{kind, name, errors, changes, warnings, active}`."""
+    """What the editor's text would do, while one types: `{kind, name, errors, changes, plan, warnings, active}`."""
     form = SpecForm(request.POST)
     return JsonResponse(judge(form, request.POST.get("service") or None).public())
 

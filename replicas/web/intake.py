@@ -7,7 +7,7 @@ version through its provider and applies it.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,11 +21,12 @@ from replicas.core.spec import Parsed, Spec, SpecError, SpecErrors, describe, di
 from replicas.core.spec.errors import Path
 from replicas.core.spec.loader import Document, Fields, Node, Scalar, decode, load
 from replicas.core.spec.report import Report
-from replicas.core.values import Desired
+from replicas.core.values import Desired, RolloutMode
 from replicas.core.wording import some
 from replicas.models import Service, ServiceVersion
 from replicas.providers import registry
 from replicas.providers.base import Provider, ProviderError
+from replicas.web.plans import plan_of
 
 OTHER_FILES = "files: what workdir and file_mounts hold has changed"
 _FIELD = re.compile(r"([a-z_]+(?:\.[A-Za-z_]+|\[\d+\])*)(?::|\s)")
@@ -39,9 +40,9 @@ class IntakeError(Exception):
 class Proposal:
     """What carrying a text out would do.
 
-    `kind` is create, update, revive (it is down) or unchanged; `changes` are lines for people; `active_number` is the
-    active version's number, 0 for none. `basis` is the process digest without the files, `active_digest` the process
-    digest of the active version.
+    `kind` is create, update, revive (it is down) or unchanged; `changes` are lines for people on what differs, `plan`
+    on what becomes of the replicas. `active_number` is the active version's number, 0 for none. `basis` is the process
+    digest without the files, `active_digest` the process digest of the active version.
     """
 
     draft: services.Draft
@@ -51,6 +52,7 @@ class Proposal:
     warnings: list[str]
     basis: str = ""
     active_digest: str = ""
+    plan: Sequence[str] = ()
 
 
 def propose(
@@ -62,13 +64,15 @@ def propose(
     base: str | None = None,
     message: str = "",
     files: bool = False,
+    mode: RolloutMode | None = None,
 ) -> Proposal:
     """Read a text and say what it would change. Writes no row. Raises SpecErrors or IntakeError.
 
     `env` and `secrets` are values given beside the text. Where it has none, those of the active version are kept (of a
     secret also where the text has ***). `base` is the directory that relative paths start from; without it, the one of
-    the active version. `files`: also copy and compare what is in the workdir and in local file_mounts, otherwise
-    `carry_out` finds that out; the copy stays for `carry_out`, so whoever does not call that calls `discard`.
+    the active version. `mode`: how the rollout goes about it, in place of what the text says. `files`: also copy and
+    compare what is in the workdir and in local file_mounts, otherwise `carry_out` finds that out; the copy stays for
+    `carry_out`, so whoever does not call that calls `discard`.
     """
     document = load(decode(text))
     service = _service_of(document, name)
@@ -78,6 +82,7 @@ def propose(
     provider = registry.get(parsed.spec.provider, settings.ROLLCALL.home)
     refuse(document, _complaints(parsed.spec, provider))
     draft, basis = _draft(parsed, active, env or {}, base, message)
+    draft = replace(draft, mode=mode)
     number, running = (active.number, active.process_digest) if active else (0, "")
     content, warnings = "", []
     if files:
@@ -86,7 +91,10 @@ def propose(
         content = active.files_digest if active else ""
         warnings = ["Whether the files of workdir and file_mounts have changed is found out when this is applied."]
     draft = _with_files(draft, basis, content, running)
-    return Proposal(draft, _kind(draft, service), _changes(draft, parsed, service), number, warnings, basis, running)
+    kind = _kind(draft, service)
+    plan = plan_of(draft, parsed.spec, service, kind)
+    changes = _changes(draft, parsed, service)
+    return Proposal(replace(draft, plan=plan), kind, changes, number, warnings, basis, running, plan)
 
 
 def carry_out(
@@ -102,12 +110,20 @@ def carry_out(
     try:
         content = _snapshot(provider, proposal.draft)
         draft = _with_files(proposal.draft, proposal.basis, content, proposal.active_digest)
+        if draft.process_digest != proposal.draft.process_digest:
+            draft = _planned_anew(draft)
         applied = services.apply(draft, actor=actor, owner=owner, expected=expected)
         kept = applied.version.uid == draft.uid
     finally:
         if not kept:
             discard(proposal)
     return applied
+
+
+def _planned_anew(draft: services.Draft) -> services.Draft:
+    """The draft with the plan for its files, which are another's than was thought."""
+    service = Service.objects.select_related("version").filter(name=draft.name).first()
+    return replace(draft, plan=plan_of(draft, Spec.from_json(draft.spec), service, _kind(draft, service)))
 
 
 def discard(proposal: Proposal) -> None:
@@ -279,15 +295,9 @@ def _changes(draft: services.Draft, parsed: Parsed, service: Service | None) -> 
         lines.append(OTHER_FILES)
     if service.desired == Desired.DOWN:
         return [*lines, f"desired: DOWN → UP with {some(draft.target)}"]
-    by_hand = []
     if service.target not in (draft.target, Spec.from_json(active.spec).target):
-        by_hand = [f"target: {service.target} (scaled since) → {draft.target}"]
-    if not lines:
-        return by_hand
-    lines += by_hand
-    if draft.process_digest == active.process_digest:
-        return [*lines, "The running replicas are kept: nothing that they were made from changes."]
-    return [*lines, "The replicas are replaced by ones of the new version."]
+        lines.append(f"target: {service.target} (scaled since) → {draft.target}")
+    return lines
 
 
 def _made(spec: Spec) -> list[str]:

@@ -80,8 +80,10 @@ function tell(verdict) {
   setText(at("verdict"), faults ? count(faults, "fault") : sentenceOf(verdict));
   at("faults").replaceChildren(...verdict.errors.map(fault));
   at("changes").replaceChildren(...verdict.changes.map((line) => h("li", {}, line)));
+  at("plan").replaceChildren(...verdict.plan.map((line) => h("li", {}, line)));
   at("warnings").replaceChildren(...verdict.warnings.map((line) => h("li", {}, line)));
-  for (const id of ["faults", "changes", "warnings"]) show(at(id), at(id).children.length > 0);
+  for (const id of ["faults", "changes", "plan", "warnings"]) show(at(id), at(id).children.length > 0);
+  show(at("plan-title"), verdict.plan.length > 0);
   editor?.session.setAnnotations(
     verdict.errors
       .filter((each) => each.line)

@@ -10,8 +10,9 @@ import pytest
 from replicas.actions import services
 from replicas.actions.sealing import unseal
 from replicas.config import Config
-from replicas.core.values import Desired
-from replicas.models import Event, Lease, Service, ServiceVersion
+from replicas.core.values import Desired, RolloutMode
+from replicas.models import Event, Lease, Rollout, Service, ServiceVersion
+from tests.commands import acts
 from tests.commands.conftest import TRIVIAL, Run
 
 
@@ -30,12 +31,16 @@ def test_creates_a_service(run: Run, yaml: Path, controller: Lease) -> None:
         "web is new: version 1 is made\n"
         "  2 replicas on the provider local\n"
         "  ready when GET / answers with 2xx, asked every 10 s\n"
+        "plan:\n"
+        "  2 replicas of version 1 are launched at once; nothing older is there.\n"
+        "  After 5 replicas that failed before they were ever ready, launches stop.\n"
         "web created: version 1 is active.\n"
     )
     made = service()
     assert made.version is not None
     assert (made.target, made.desired, made.version.number) == (2, Desired.UP, 1)
     assert (made.version.text, made.version.message) == (TRIVIAL, "first")
+    assert [f"  {line}" for line in made.version.plan] == result.out.splitlines()[4:6]
     assert made.version.created_by.endswith(" (command)")
     assert made.version.base == str(yaml.parent)
 
@@ -57,15 +62,18 @@ def test_the_same_again_changes_nothing(run: Run, yaml: Path, controller: Lease)
 
 def test_an_update_says_what_changes_and_what_becomes_of_the_replicas(run: Run, yaml: Path, controller: Lease) -> None:
     run("apply", yaml)
+    acts.ready(service())
     yaml.write_text(TRIVIAL.replace("replicas: 2", "replicas: 3"))
     in_place = run("apply", yaml).out
     assert "web changes: version 1 becomes version 2" in in_place
     assert "service.replicas: 2 → 3" in in_place
-    assert "running replicas are kept" in in_place
+    assert "In place: 1 replica is adopted by version 2 and goes on as it is; none is replaced." in in_place
+    assert "2 replicas are launched, as 3 are wanted." in in_place
     yaml.write_text(TRIVIAL.replace("exec python3", "exec python3 -u"))
     replaced = run("apply", yaml).out
     assert "version 2 becomes version 3" in replaced
-    assert "replicas are replaced" in replaced
+    assert "Rolling: 2 replicas of version 3 are launched; 1 older one (version 1) is drained." in replaced
+    assert "The rollout to version 2, which is going on, is superseded." in replaced
     assert [v.number for v in ServiceVersion.objects.order_by("number")] == [1, 2, 3]
 
 
@@ -76,7 +84,7 @@ def test_a_service_section_alone_keeps_the_process_digest_also_after_restarts(
     run("restart", "web")
     run("restart", "web")
     yaml.write_text(TRIVIAL.replace("replicas: 2", "replicas: 3"))
-    assert "running replicas are kept" in run("apply", yaml).out
+    assert "In place: nothing that a replica is made from changes" in run("apply", yaml).out
     digests = list(ServiceVersion.objects.order_by("number").values_list("process_digest", flat=True))
     assert len(set(digests[:3])) == 3
     assert digests[3] == digests[2]
@@ -98,8 +106,43 @@ def test_a_number_scaled_by_hand_goes_back_and_is_announced(run: Run, yaml: Path
     run("apply", yaml)
     run("scale", "web", 5)
     result = run("apply", yaml)
-    assert result.out == "web stays at version 1\n  target: 5 (scaled since) → 2\nweb updated: version 1 is active.\n"
+    assert result.out == (
+        "web stays at version 1\n"
+        "  target: 5 (scaled since) → 2\n"
+        "plan:\n"
+        "  No new version: 2 replicas are launched.\n"
+        "web updated: version 1 is active.\n"
+    )
     assert service().target == 2
+
+
+def test_a_dry_run_tells_the_plan_that_is_then_kept(run: Run, yaml: Path, controller: Lease) -> None:
+    run("apply", yaml)
+    for _ in range(2):
+        acts.ready(service())
+    yaml.write_text(TRIVIAL.replace("exec python3", "exec python3 -u"))
+    before = Event.objects.count()
+    dry = run("apply", yaml, "--dry-run").out
+    assert Event.objects.count() == before
+    assert "  Rolling: 2 replicas of version 2 are launched; 2 older ones (version 1) are drained.\n" in dry
+    assert "  At most 3 are alive at a time (max_surge 25%), and at least 2 stay ready (max_unavailable 0).\n" in dry
+    run("apply", yaml)
+    version = service().version
+    assert version is not None
+    assert all(f"  {line}\n" in dry for line in version.plan)
+    assert len(version.plan) == dry.split("plan:\n")[1].count("\n  ") + 1
+
+
+def test_the_mode_can_be_given_beside_the_file(run: Run, yaml: Path, controller: Lease) -> None:
+    run("apply", yaml)
+    acts.ready(service())
+    yaml.write_text(TRIVIAL.replace("exec python3", "exec python3 -u"))
+    result = run("apply", yaml, "--mode", "blue_green")
+    assert "Blue-green: 2 replicas of version 2 are launched beside what serves, so up to 4 are alive" in result.out
+    assert Rollout.objects.latest("id").mode == RolloutMode.BLUE_GREEN
+    yaml.write_text(TRIVIAL.replace("exec python3", "exec python3 -B"))
+    assert "Rolling: 2 replicas of version 3" in run("apply", yaml).out, "it holds for one apply"
+    assert run("apply", yaml, "--mode", "at_once").code == 2
 
 
 def test_a_service_that_is_down_comes_up_again(run: Run, yaml: Path, controller: Lease) -> None:
@@ -145,7 +188,7 @@ def test_another_secret_makes_another_version_with_other_processes(run: Run, yam
     assert run("apply", yaml, "--secret", "TOKEN=one").out.startswith("web is unchanged")
     result = run("apply", yaml, "--secret", "TOKEN=two")
     assert "secrets.TOKEN: has another value" in result.out
-    assert "replicas are replaced" in result.out
+    assert "2 replicas of version 2 are launched" in result.out
     first, second = ServiceVersion.objects.order_by("number")
     assert first.process_digest != second.process_digest
     assert unseal(second.sealed) == {"TOKEN": "two"}
@@ -161,7 +204,7 @@ def test_a_changed_workdir_makes_another_version(run: Run, yaml: Path, config: C
     (app / "main.py").write_text("print(2)\n")
     result = run("apply", yaml)
     assert "files: what workdir and file_mounts hold has changed" in result.out
-    assert "replicas are replaced" in result.out
+    assert "2 replicas of version 2 are launched" in result.out
     first, second = ServiceVersion.objects.order_by("number")
     assert first.files_digest != second.files_digest
     assert versions_on_disk(config) == sorted([first.uid, second.uid])

@@ -76,7 +76,7 @@ def test_a_service_from_apply_to_prune(control_plane: ControlPlane, tmp_path: Pa
     plane.manage("terminate", "web", "1")
     file.write_text(SERVICE.replace("replicas: 2", "replicas: 1"))
     waited = plane.manage("apply", str(file), "--wait", "--timeout", "120", timeout=150)
-    assert "running replicas are kept" in waited.stdout
+    assert "In place: 1 replica is adopted by version 2" in waited.stdout
     (row,) = status(plane, "web")
     assert row["version"] == 2
     assert [replica["state"] for replica in row["replicas"] if replica["number"] > 2] == ["READY"]

@@ -1,5 +1,6 @@
 """Making and changing services by their YAML in the browser."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from replicas.actions import services
 from replicas.actions.sealing import unseal
 from replicas.models import Event, Service, ServiceVersion
 from replicas.web.examples import examples
+from tests import cast
 from tests.web.people import applied, browser, deployed, person, text
 
 pytestmark = pytest.mark.django_db
@@ -144,7 +146,34 @@ def test_the_check_tells_what_an_edit_changes() -> None:
     said = check(text("shop", replicas=5), service="shop")
     assert (said["kind"], said["active"]) == ("update", 1)
     assert any("replicas" in line and "5" in line for line in said["changes"])
-    assert check(text("shop"), service="shop")["kind"] == "unchanged"
+    assert said["plan"][1].startswith("In place: nothing that a replica is made from changes")
+    unchanged = check(text("shop"), service="shop")
+    assert (unchanged["kind"], unchanged["plan"]) == ("unchanged", [])
+
+
+def test_the_check_tells_the_plan_that_is_then_kept_with_the_version() -> None:
+    for _ in range(2):
+        cast.ready(deployed("shop"))
+    other = text("shop").replace("server.py", "other.py")
+    said = check(other, service="shop")
+    assert said["plan"][0] == "The rollout to version 1, which is going on, is superseded."
+    assert said["plan"][1] == "Rolling: 2 replicas of version 2 are launched; 2 older ones (version 1) are drained."
+    browser("deployer").post("/services/shop/edit", {"text": other, "expected": "1"})
+    assert ServiceVersion.objects.get(number=2).plan == said["plan"]
+
+
+@pytest.mark.usefixtures("home")
+def test_the_kept_plan_knows_files_that_were_compared_only_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "main.py").write_text("1")
+    source = f"workdir: {tmp_path}/app\n{text('shop').replace('fake', 'local')}"
+    cast.ready(applied(source).service)
+    (tmp_path / "app" / "main.py").write_text("2")
+    source = source.replace("replicas: 2", "replicas: 3")
+    assert any("In place" in line for line in check(source, service="shop")["plan"])
+    browser("deployer").post("/services/shop/edit", {"text": source, "expected": "1"})
+    plan = ServiceVersion.objects.get(number=2).plan
+    assert "Rolling: 3 replicas of version 2 are launched; 1 older one (version 1) is drained." in plan
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 from replicas.actions.services import Applied
 from replicas.core.spec import SpecErrors
 from replicas.core.spec.loader import MAX_BYTES
+from replicas.core.values import RolloutMode
 from replicas.management.following import Deadline, News
 from replicas.management.readiness import Readiness
 from replicas.management.verb import Exit, Verb, actor, clean_lines, fail, seconds
@@ -63,7 +64,12 @@ class Command(Verb):
             help="as --env, for a secret: masked in logs and stored encrypted; without =V others cannot see it in ps",
         )
         parser.add_argument("--message", "-m", metavar="M", default="", help="why, for the history")
-        parser.add_argument("--dry-run", action="store_true", help="only print what would change")
+        parser.add_argument(
+            "--mode",
+            choices=("rolling", "blue_green"),
+            help="how replicas of the new version take over, in place of what the file says",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="only print what would change, and how")
         parser.add_argument("--wait", action="store_true", help="wait until the version is ready, or has failed")
         parser.add_argument(
             "--timeout", metavar="S", type=seconds, default=1800.0, help="with --wait; 1800 if not given"
@@ -77,6 +83,7 @@ class Command(Verb):
             "env": dict(options["env"]),
             "secrets": dict(options["secret"]),
             "message": options["message"],
+            "mode": RolloutMode(options["mode"]) if options["mode"] else None,
         }
         proposal = self._propose(text, file, given)
         self._print(proposal)
@@ -117,6 +124,10 @@ class Command(Verb):
             title = SCALED
         self.say(clean_lines(title.format(name=draft.name, active=number, next=number + 1)))
         for line in proposal.changes:
+            self.say(f"  {clean_lines(line)}")
+        if proposal.plan:
+            self.say("plan:")
+        for line in proposal.plan:
             self.say(f"  {clean_lines(line)}")
         for warning in proposal.warnings:
             self.warn(warning)
