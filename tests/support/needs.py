@@ -5,7 +5,13 @@ import shutil
 
 import pytest
 
-PROGRAMS = {"chromium": "/usr/bin/chromium", "git": "git", "dockerd": "dockerd", "redis-server": "redis-server"}
+PROGRAMS = {
+    "chromium": "/usr/bin/chromium",
+    "git": "git",
+    "dockerd": "dockerd",
+    "redis-server": "redis-server",
+    "faketime": "faketime",
+}
 
 
 def needs(part: str) -> pytest.MarkDecorator:

@@ -1,0 +1,75 @@
+"""The wall clock jumps an hour ahead and two hours back under a running control plane: no wrong kill, no hang."""
+
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+from controlplane.vigil import SILENT_SECONDS
+from tests.acceptance import texts
+from tests.acceptance.scene import Scene
+from tests.support.needs import needs
+from tests.support.polling import eventually
+
+pytestmark = needs("cc")
+
+SOURCE = Path(__file__).with_name("wallclock.c")
+
+
+class WallClock:
+    """What every process of a control plane takes for the wall clock. The kernel's other clocks go on as they do."""
+
+    def __init__(self, folder: Path) -> None:
+        library, self._file = folder / "wallclock.so", folder / "wallclock"
+        compile_it = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE)]
+        subprocess.run(compile_it, check=True, timeout=60)
+        self._file.write_bytes(bytes(8))
+        self.environment = {"LD_PRELOAD": str(library), "WALL_CLOCK": str(self._file)}
+
+    def jump(self, seconds: int) -> None:
+        """To so many seconds from the true time. The file is mapped, so it is written in place."""
+        with self._file.open("r+b") as file:
+            file.write(seconds.to_bytes(8, sys.byteorder, signed=True))
+
+
+def test_the_clock_jumps_an_hour(new_scene: Callable[..., Scene], tmp_path: Path) -> None:
+    clock = WallClock(tmp_path)
+    scene = new_scene(**clock.environment)
+    go = tmp_path / "go"
+    waiting = f"while [ ! -e {go} ]; do sleep 0.1; done"
+    scene.deploy("steady", texts.service("steady", 2, interval=0.5), 2)
+    scene.deploy("waiting", texts.service("waiting", 1, setup=waiting), 1, ready=False)
+    for seconds in (3600, -3600):
+        before, children = scene.pids("steady"), scene.plane.children()
+        clock.jump(seconds)
+        eventually(lambda ahead=seconds: abs(told_time(scene) - time.time() - ahead) < 60, 5)  # it is felt
+        nothing_happens(scene, before, children)
+        victim = min(before)
+        scene.strike(before[victim], number=signal.SIGKILL)
+        scene.wait_state("steady", victim, "FAILED", timeout=5)
+        scene.wait_ready("steady", 2, timeout=20)
+    go.touch()
+    scene.wait_ready("waiting", 1, timeout=20)
+    scene.scale("steady", 1)
+    scene.wait_ready("steady", 1, timeout=20)
+    scene.check()
+
+
+def told_time(scene: Scene) -> float:
+    """The wall clock of the web process."""
+    with urllib.request.urlopen(f"{scene.plane.url}/healthz", timeout=5) as answer:
+        return parsedate_to_datetime(answer.headers["Date"]).timestamp()
+
+
+def nothing_happens(scene: Scene, before: dict[int, int], children: dict[str, int]) -> None:
+    """For longer than a part may be silent."""
+    until = time.monotonic() + SILENT_SECONDS + 2
+    while time.monotonic() < until:
+        assert scene.pids("steady") == before, scene.told("steady")
+        assert scene.plane.children() == children, scene.plane.tail()
+        assert scene.plane.readyz().get("ready", True), scene.plane.readyz()
+        time.sleep(0.5)  # a while between two looks
