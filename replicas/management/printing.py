@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils.termcolors import make_style
 
-from replicas.core.values import OperationStatus, ReplicaState, ServiceStatus
+from replicas.core.values import OperationStatus, ReplicaState, RolloutState, ServiceStatus
 from replicas.models import Event
 
 GAP = "  "
@@ -44,6 +44,10 @@ STYLES: dict[str, Style] = {
     OperationStatus.WAITING: _WORRY,
     OperationStatus.SUCCEEDED: _GOOD,
     OperationStatus.CANCELLED: _PAST,
+    RolloutState.PROGRESSING: _BUSY,
+    RolloutState.ABORTED: _WORRY,
+    RolloutState.SUPERSEDED: _PAST,
+    "PAUSED": _WORRY,
     "CANCELLING": _WORRY,
 }
 
@@ -151,6 +155,8 @@ def subject(event: Event) -> str:
     """What the event is about, as a person would name it."""
     if event.kind == "version":
         return f"{event.service_name} v{event.data.get('number')}"
+    if event.kind == "rollout":
+        return f"{event.service_name} to v{event.data.get('to_version')}"
     if event.kind == "operation":
         return f"{event.service_name}/{event.number} {str(event.data.get('kind', '')).lower()}"
     return event.service_name if event.number is None else f"{event.service_name}/{event.number}"

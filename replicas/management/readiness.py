@@ -11,7 +11,12 @@ from replicas.management.verb import Exit, Verb, fail
 from replicas.models import Event, Replica, Service
 
 LEAVING = (ReplicaState.DRAINING, ReplicaState.SHUTTING_DOWN)
-SHOWN = Q(kind="replica") | Q(kind="service") | Q(kind="operation", trigger__in=("waiting", "failed", "orphaned"))
+SHOWN = (
+    Q(kind="replica")
+    | Q(kind="service")
+    | Q(kind="rollout")
+    | Q(kind="operation", trigger__in=("waiting", "failed", "orphaned"))
+)
 QUIET = ("probed",)
 
 

@@ -4,22 +4,27 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Max, Q
 
 from replicas.core.values import FAILURES, LIVE, LIVE_OPERATIONS, Desired, ReplicaState, ServiceStatus
-from replicas.models import Operation, Replica, Service
-from replicas.models.public import stamp
+from replicas.models import Operation, Replica, Rollout, Service
+from replicas.models.public import rollout_row, stamp
 
 MISSED_SHOWN = 10  # failed replicas of a service
+INNER = ("id", "revision", "service_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A service, how many of its replicas are READY, and the replicas to show, each with what its launch waits for."""
+    """A service, how many of its replicas are READY, and the replicas to show, each with what its launch waits for.
+
+    `rollout` is its latest one, going on or ended; None for a service that never had any.
+    """
 
     service: Service
     ready: int
     shown: list[tuple[Replica, str]]
+    rollout: Rollout | None = None
 
 
 def standing(name: str | None = None, *, everything: bool = False) -> list[Standing]:
@@ -41,7 +46,14 @@ def standing(name: str | None = None, *, everything: bool = False) -> list[Stand
     for replica in replicas.order_by("service_id", "number"):
         by_service[replica.service_id].append(replica)
     waits = _waits([service.pk for service in found])
-    return [_one(service, by_service[service.pk], waits, everything) for service in found]
+    rollouts = latest_rollouts([service.pk for service in found])
+    return [_one(service, by_service[service.pk], waits, everything, rollouts.get(service.pk)) for service in found]
+
+
+def latest_rollouts(services: list[int]) -> dict[int, Rollout]:
+    """The latest rollout of each service that has one."""
+    last = Rollout.objects.filter(service__in=services).order_by().values("service").annotate(last=Max("pk"))
+    return {rollout.service_id: rollout for rollout in Rollout.objects.filter(pk__in=last.values("last"))}
 
 
 def _failure_of_active() -> Q:
@@ -56,12 +68,14 @@ def _waits(services: list[int]) -> dict[int, str]:
     return dict(live.values_list("replica_id", "waits_for"))
 
 
-def _one(service: Service, replicas: list[Replica], waits: dict[int, str], everything: bool) -> Standing:
+def _one(
+    service: Service, replicas: list[Replica], waits: dict[int, str], everything: bool, rollout: Rollout | None
+) -> Standing:
     ready = sum(replica.state == ReplicaState.READY for replica in replicas)
     failed = [replica.pk for replica in replicas if replica.state in FAILURES]
     hidden = set(failed if ready >= service.target else failed[:-MISSED_SHOWN])
     shown = [replica for replica in replicas if everything or replica.pk not in hidden]
-    return Standing(service, ready, [(replica, waits.get(replica.pk, "")) for replica in shown])
+    return Standing(service, ready, [(replica, waits.get(replica.pk, "")) for replica in shown], rollout)
 
 
 def standing_row(each: Standing) -> dict[str, Any]:
@@ -75,8 +89,14 @@ def standing_row(each: Standing) -> dict[str, Any]:
         "target": service.target,
         "ready": each.ready,
         "endpoint": service.endpoint or None,
+        "rollout": rollout_facts(each.rollout) if each.rollout else None,
         "replicas": [_replica_row(replica) for replica, _ in each.shown],
     }
+
+
+def rollout_facts(rollout: Rollout) -> dict[str, Any]:
+    """The documented JSON of a rollout: its public row without what only the feed needs."""
+    return {key: value for key, value in rollout_row(rollout).items() if key not in INNER}
 
 
 def _replica_row(replica: Replica) -> dict[str, Any]:

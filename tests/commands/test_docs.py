@@ -91,6 +91,12 @@ def test_the_documented_json_has_the_keys_of_the_real_one(run: Run, yaml: Path) 
     replicas = status["replicas"]
     assert isinstance(replicas, list)
     assert list(replicas[0]) == list(real["replicas"][0])
+    assert isinstance(status["rollout"], dict)
+    assert list(status["rollout"]) == list(real["rollout"])
+    version = documented_json("versions")
+    (shown,) = json.loads(run("versions", "web", "--json").out)
+    assert list(version) == list(shown)
+    assert list(version["rollout"]) == list(shown["rollout"])  # type: ignore[call-overload]
     assert list(documented_json("events")) == list(event_row(Event.objects.latest("id")))
     operation = Operation.objects.select_related("replica").latest("id")
     assert list(documented_json("operations")) == ["service", *operation_row(operation)]

@@ -15,7 +15,7 @@ from tests.commands import acts
 from tests.commands.conftest import Run
 
 Meanwhile = Callable[..., None]
-SERVICE_KEYS = ["name", "status", "reason", "version", "target", "ready", "endpoint", "replicas"]
+SERVICE_KEYS = ["name", "status", "reason", "version", "target", "ready", "endpoint", "rollout", "replicas"]
 REPLICA_KEYS = ["number", "uid", "state", "outcome", "reason", "version", "url", "pid", "created_at", "ready_at"]
 
 
@@ -30,7 +30,8 @@ def test_the_json_has_the_documented_keys_and_no_others(run: Run, yaml: Path, co
     made = acts.ready(acts.service())
     (row,) = json.loads(run("status", "--json").out)
     assert list(row) == SERVICE_KEYS
-    assert row | {"replicas": []} == {
+    assert row["rollout"]["state"] == "PROGRESSING"
+    assert row | {"replicas": [], "rollout": None} == {
         "name": "web",
         "status": "CONTROLLER_INIT",
         "reason": "waiting for the controller",
@@ -38,6 +39,7 @@ def test_the_json_has_the_documented_keys_and_no_others(run: Run, yaml: Path, co
         "target": 2,
         "ready": 1,
         "endpoint": None,
+        "rollout": None,
         "replicas": [],
     }
     (replica,) = row["replicas"]

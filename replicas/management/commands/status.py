@@ -6,9 +6,11 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from replicas import clock
+from replicas.core.values import RolloutState
 from replicas.management.following import News, control_plane_runs
 from replicas.management.printing import age, table
 from replicas.management.standing import Standing, standing, standing_row
+from replicas.management.steering import told
 from replicas.management.verb import Verb, find_service
 from replicas.web.outbox import newest
 
@@ -80,6 +82,8 @@ class Command(Verb):
         text = table(SERVICE_HEADS, [_service_cells(each) for each in found], self.paint, self.columns)
         if name is None:
             return text
+        if found[0].rollout is not None:
+            text = f"{text}\n\n{told(found[0].rollout, clock.now(), self.paint)}"
         rows = [_replica_cells(each) for each in found[0].shown]
         if not rows:
             return f"{text}\n\nIt has no replicas."
@@ -92,7 +96,10 @@ def _json(found: list[Standing], indent: int | None = None) -> str:
 
 def _service_cells(each: Standing) -> tuple[object, ...]:
     service = each.service
-    version = service.version.number if service.version else "-"
+    version: object = service.version.number if service.version else "-"
+    rollout = each.rollout
+    if rollout is not None and rollout.state == RolloutState.PROGRESSING and rollout.from_version:
+        version = f"{rollout.from_version} → {rollout.to_version}"
     return (
         service.name,
         service.status,
