@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 
 from replicas import clock
 from replicas.actions import rollouts, versions
+from replicas.actions.scaling import scale
 from replicas.actions.transition import change, emit, locked, writing
 from replicas.actions.versions import Conflict, Draft
 from replicas.core.values import LIVE, Desired, RolloutKind, ServiceStatus
@@ -60,6 +61,7 @@ def apply(draft: Draft, *, actor: str, owner: User | None = None, expected: int 
             version=version,
             desired=Desired.UP,
             target=draft.target,
+            pinned=service.pinned and bool((draft.spec.get("service") or {}).get("replica_policy")),
             purge=False,
             last_version=service.last_version,
             forgiven_at=now,
@@ -87,26 +89,6 @@ def _unchanged(service: Service, active: ServiceVersion, draft: Draft, actor: st
     scale(service.pk, draft.target, actor=actor)
     service.refresh_from_db()
     return Applied(service, active, "updated")
-
-
-def scale(service_id: int, target: int, *, actor: str) -> bool:
-    """Want `target` replicas. False: there is no such service."""
-    with writing():
-        service = locked(Service, service_id)
-        if service is None:
-            return False
-        if service.target != target:
-            change(
-                service,
-                "scaled",
-                reason=f"scaled from {service.target} to {target} by {actor}",
-                actor=actor,
-                old=service.status,
-                new=service.status,
-                target=target,
-                updated_at=clock.now(),
-            )
-        return True
 
 
 def restart(service_id: int, *, actor: str, expected: int | None = None) -> ServiceVersion | None:

@@ -28,6 +28,7 @@ def service_row(service: Service) -> Row:
         "desired": service.desired,
         "version": service.version.number if service.version else None,
         "target": service.target,
+        "pinned": service.pinned,
         "ready": service.ready,
         "live": service.live,
         "endpoint": service.endpoint or None,

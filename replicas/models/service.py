@@ -10,7 +10,7 @@ from replicas.models.fields import one_of, word
 
 
 class Service(models.Model):
-    """A service. `desired`, `target`, `version` are wishes; `status`, `ready`, `live` are what the controller saw."""
+    """A service. `desired`, `target`, `pinned` and `version` are wishes; `status`, `ready` and `live` what was seen."""
 
     name = models.CharField(max_length=200, unique=True)
     desired = word(Desired, default=Desired.UP)
@@ -23,6 +23,8 @@ class Service(models.Model):
     ready = models.PositiveIntegerField(default=0)
     live = models.PositiveIntegerField(default=0)
     endpoint = models.CharField(max_length=200, blank=True, default="")
+    pinned = models.BooleanField(default=False, help_text="the target was set by hand: the autoscaler leaves it alone")
+    scaling = models.JSONField(default=dict, blank=True, help_text="what the autoscaler remembers")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     purge = models.BooleanField(default=False, help_text="forget the service when it is down")
     forgiven_at = models.DateTimeField(null=True, blank=True, help_text="failures before it do not count")

@@ -15,8 +15,9 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils.crypto import salted_hmac
 
-from replicas.actions import services
+from replicas.actions import scaling, services
 from replicas.actions.sealing import Unsealable, unseal
+from replicas.core.autoscaler import policy_of
 from replicas.core.spec import Parsed, Spec, SpecError, SpecErrors, describe, diff, hardcoded_port, parse
 from replicas.core.spec.errors import Path
 from replicas.core.spec.loader import Document, Fields, Node, Scalar, decode, load
@@ -82,7 +83,7 @@ def propose(
     provider = registry.get(parsed.spec.provider, settings.ROLLCALL.home)
     refuse(document, _complaints(parsed.spec, provider))
     draft, basis = _draft(parsed, active, env or {}, base, message)
-    draft = replace(draft, mode=mode)
+    draft = replace(draft, mode=mode, target=_target(parsed.spec, service))
     number, running = (active.number, active.process_digest) if active else (0, "")
     content, warnings = "", []
     if files:
@@ -138,6 +139,14 @@ def scale(service: Service, target: int, *, actor: str) -> None:
     check_scale(service, target)
     if not services.scale(service.pk, target, actor=actor):
         raise IntakeError(f"Service {service.name} is gone. Look again at what there is.")
+
+
+def release(service: Service, *, actor: str) -> None:
+    """Leave the number of replicas to the autoscaler again. Raises IntakeError where nobody fixed it."""
+    if not scaling.release(service.pk, actor=actor):
+        raise IntakeError(
+            f"The number of replicas of {service.name} is not fixed by hand. There is nothing to release."
+        )
 
 
 def check_scale(service: Service, target: int) -> None:
@@ -233,6 +242,16 @@ def _draft(
     )
     basis = _joined(spec.process_digest(), sealed)
     return replace(draft, process_digest=basis), basis
+
+
+def _target(spec: Spec, service: Service | None) -> int:
+    """How many replicas to begin with: where the load decides, as many as it has asked for so far."""
+    policy = policy_of(spec.service)
+    if policy is None or service is None or service.version is None or service.desired == Desired.DOWN:
+        return spec.target
+    if service.pinned:
+        return service.target
+    return max(policy.minimum, min(policy.maximum, service.target))
 
 
 def _secrets_digest(secrets: Mapping[str, str]) -> str:

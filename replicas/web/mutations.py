@@ -32,6 +32,18 @@ def scale(request: HttpRequest, name: str) -> HttpResponse:
 
 @allowed(OPERATE)
 @require_POST
+def release(request: HttpRequest, name: str) -> HttpResponse:
+    """Leave the number of replicas to the autoscaler again."""
+    service, to = service_or_404(name), reverse("service", args=[name])
+    try:
+        intake.release(service, actor=request.user.get_username())
+    except intake.IntakeError as error:
+        return refused(request, str(error), to=to)
+    return done(request, f"The load decides again how many replicas {name} has.", to=to)
+
+
+@allowed(OPERATE)
+@require_POST
 def restart(request: HttpRequest, name: str) -> HttpResponse:
     """Replace every replica by way of a new version with the same text."""
     service, to = service_or_404(name), reverse("service", args=[name])

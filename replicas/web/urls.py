@@ -35,6 +35,7 @@ deploys: list[URLPattern] = [
 ]
 posts: list[URLPattern] = [
     path("services/<str:name>/scale", mutations.scale, name="scale"),
+    path("services/<str:name>/release", mutations.release, name="release"),
     path("services/<str:name>/restart", mutations.restart, name="restart"),
     path("services/<str:name>/down", mutations.down, name="down"),
     path("services/<str:name>/replicas/<int:number>/terminate", mutations.terminate, name="terminate"),
