@@ -1,8 +1,13 @@
 """The table of children: what `up` runs beside the supervisor, and how each is told to be alive."""
 
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from controlplane.vigil import DELAYS
+from replicas.config import Config
+from replicas.gateway.binary import find
 
 # Where a child that answers the network finds the listening socket.
 LISTENER = 3
@@ -13,8 +18,9 @@ class Child:
     """One program of the control plane.
 
     `beat` names the file (in the run directory) whose time changes while the child works; "" means that only its
-    exit tells. `after` names the child without whose work no beat can be expected. `listens`: gets the socket.
-    `grace`: seconds that it may take to stop. All of them together must leave room in the ten that are promised.
+    exit tells. `delays`: seconds before it is started again, after one death soon after its start, two, and so on.
+    `after` names the child without whose work no beat can be expected. `listens`: gets the socket. `grace`: seconds
+    that it may take to stop. All of them together must leave room in the ten that are promised.
     """
 
     name: str
@@ -24,6 +30,7 @@ class Child:
     after: str = ""
     listens: bool = False
     grace: float = 7.5
+    delays: tuple[float, ...] = DELAYS
 
 
 def table(base: Path) -> tuple[Child, ...]:
@@ -36,6 +43,7 @@ def table(base: Path) -> tuple[Child, ...]:
     web += ["--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "4"]
     return (
         Child("web", tuple(web), {"ROLLCALL_PROCESS": "web"}, beat="beat-web", listens=True),
+        *gateway(python),
         pool(python, manage, "long", grace=7.5),
         pool(python, manage, "short", grace=2.0),  # a probe job goes on for minutes, and loses nothing by being killed
         Child(
@@ -43,6 +51,23 @@ def table(base: Path) -> tuple[Child, ...]:
             (python, manage, "controller", "--skip-checks"),  # they load every page of the dashboard, and were done
             {"ROLLCALL_PROCESS": "controller"},
             beat="beat-controller",
+        ),
+    )
+
+
+def gateway(python: str) -> tuple[Child, ...]:
+    """HAProxy, which the controller drives over its sockets; none where it is switched off or there is no binary."""
+    if not Config.from_env(os.environ).gateway or not find(os.environ).path:
+        return ()
+    return (
+        Child(
+            "gateway",
+            (python, "-m", "replicas.gateway.serve"),
+            {"ROLLCALL_PROCESS": "gateway"},
+            beat="beat-gateway",
+            after="controller",
+            grace=3.0,
+            delays=(0.0, 0.0, 0.2, 0.5, 1.0, 1.0, 2.0, 5.0),  # all traffic waits for it
         ),
     )
 

@@ -1,5 +1,7 @@
 """What an outsider may ask without login: is it alive, and is every part of it at work."""
 
+import os
+import time
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from replicas import clock
+from replicas.gateway.binary import OFF, find
 from replicas.models import Heartbeat, Lease
 from replicas.web.feed import feed_status
 
@@ -53,8 +56,22 @@ def check(now: datetime) -> dict[str, dict[str, Any]]:
         "pool long": beat_of(beats.get("long"), now),
         "pool short": beat_of(beats.get("short"), now),
         "controller": controller(beats.get("controller"), lease, now),
+        "gateway": gateway(),
         "feed": feed(),
     }
+
+
+def gateway() -> dict[str, Any]:
+    """Whether HAProxy serves what it should; fine, with the reason, where there is to be no gateway."""
+    config = settings.ROLLCALL
+    found = find(os.environ)
+    if not config.gateway or not found.path:
+        return {"ok": True, "detail": f"services have no endpoint: {found.why if config.gateway else OFF}"}
+    try:
+        age = max(time.time() - os.stat(config.run / "beat-gateway").st_mtime, 0.0)
+    except OSError:
+        return {"ok": False, "detail": "not heard of yet"}
+    return {"ok": age <= LATE.total_seconds(), "detail": f"HAProxy answered {age:.1f} s ago"}
 
 
 def beat_of(at: datetime | None, now: datetime) -> dict[str, Any]:

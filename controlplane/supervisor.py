@@ -43,7 +43,7 @@ class Place:
     """A child's place in the control plane: its present run, or when the next one is due."""
 
     child: Child
-    patience: Patience = field(default_factory=Patience)
+    patience: Patience
     run: Run | None = None
     due: float = 0.0
 
@@ -52,7 +52,7 @@ class Supervisor:
     """Keeps every child of the table running until told to stop."""
 
     def __init__(self, children: tuple[Child, ...], *, listener: int, run: Path, home: Path, output: Output, url: str):
-        self.places = {child.name: Place(child) for child in children}
+        self.places = {child.name: Place(child, Patience(child.delays)) for child in children}
         self.listener = listener
         self.run_dir = run
         self.home = home

@@ -56,12 +56,13 @@ class Pulse:
 class Patience:
     """How often a child died soon after its start, and so how long its replacement waits."""
 
+    delays: tuple[float, ...] = DELAYS
     deaths: int = field(default=0)
 
     def delay(self, lived: float) -> float:
         """Seconds until the replacement of a child that lived for `lived` seconds: 0, 1, 2, 5, 10, 10, ..."""
         if lived >= SETTLED_SECONDS:
             self.deaths = 0
-        seconds = DELAYS[min(self.deaths, len(DELAYS) - 1)]
+        seconds = self.delays[min(self.deaths, len(self.delays) - 1)]
         self.deaths += 1
         return seconds

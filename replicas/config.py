@@ -67,6 +67,12 @@ class Config:
     prune_days: float = setting(7.0, "Ended replicas, operations and their logs are kept this long.", least=0)
     replica_port_first: int = setting(20000, "First port that replicas on this host may get.", least=1024, most=65535)
     replica_port_last: int = setting(32000, "Last port that replicas on this host may get.", least=1024, most=65535)
+    gateway: bool = setting(True, "Serve each service at an address of its own, by HAProxy.")
+    gateway_host: str = setting("127.0.0.1", "Where the addresses of services listen; 0.0.0.0 for all of the network.")
+    gateway_port: int = setting(8800, "One port for all services, by Host or /services/NAME/; 0 for none.", most=65535)
+    gateway_connections: int = setting(4000, "Connections that the gateway takes at a time.", least=10, most=1000000)
+    endpoint_port_first: int = setting(18000, "First port that a service's address may get.", least=1024, most=65535)
+    endpoint_port_last: int = setting(18999, "Last port that a service's address may get.", least=1024, most=65535)
     allowed_hosts: tuple[str, ...] = setting((), "Host names, by comma, under which the dashboard may be asked for.")
     https: bool = setting(False, "The dashboard is behind HTTPS: cookies are sent over HTTPS only.")
     debug: bool = setting(False, "Django's debug pages. Never on a machine that others can reach.")
@@ -88,6 +94,11 @@ class Config:
             raise ConfigError(
                 f"ROLLCALL_REPLICA_PORT_FIRST={config.replica_port_first} is above "
                 f"ROLLCALL_REPLICA_PORT_LAST={config.replica_port_last}: swap them."
+            )
+        if config.endpoint_port_first > config.endpoint_port_last:
+            raise ConfigError(
+                f"ROLLCALL_ENDPOINT_PORT_FIRST={config.endpoint_port_first} is above "
+                f"ROLLCALL_ENDPOINT_PORT_LAST={config.endpoint_port_last}: swap them."
             )
         if config.probe_shards >= config.short_workers:
             raise ConfigError(

@@ -18,6 +18,7 @@ def _remove(home: str) -> None:
 # Only in pytest itself: a program that a test starts keeps the home that it was given.
 if "pytest" in sys.modules:
     os.environ["ROLLCALL_HOME"] = tempfile.mkdtemp(prefix="rc-", dir="/tmp")
+    os.environ["ROLLCALL_GATEWAY"] = "0"  # controllers of tests drive no HAProxy, unless one asks for it
     atexit.register(_remove, os.environ["ROLLCALL_HOME"])
 
 from controlplane.settings import *  # noqa: E402, F403

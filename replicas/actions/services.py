@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from replicas import clock
-from replicas.actions import rollouts, versions
+from replicas.actions import endpoints, rollouts, versions
 from replicas.actions.scaling import scale
 from replicas.actions.transition import change, emit, locked, writing
 from replicas.actions.versions import Conflict, Draft
@@ -39,6 +39,12 @@ def apply(draft: Draft, *, actor: str, owner: User | None = None, expected: int 
             raise Conflict(
                 f"service {draft.name} is at version {active.number if active else 0} by now, not {expected}; "
                 "look at what changed and apply again"
+            )
+        port = endpoints.asked_port(draft.spec)
+        other = endpoints.holder(port, draft.name) if port else None
+        if other:
+            raise Conflict(
+                f"service.endpoint_port {port} is the port of service {other}: choose another, or take {other} down"
             )
         same = active is not None and active.digest == draft.digest and active.files_digest == draft.files_digest
         if same and active is not None and service.desired == Desired.UP:

@@ -20,6 +20,7 @@ from replicas.actions.transition import writing
 from replicas.controller import reaper, watch
 from replicas.controller.apply import BATCH, Applier, Deposed
 from replicas.controller.observe import Seen, World, observe
+from replicas.controller.traffic import DRAIN_SECONDS, Traffic
 from replicas.core.dispatch import Dispatch, Limits, dispatch
 from replicas.core.health import PROBED
 from replicas.core.planner import Plan, plan
@@ -56,6 +57,7 @@ class Loop:
         self.bell = bell.Bell(self.config.run, bell.EVENTS)
         self.selector.register(self.bell.socket, selectors.EVENT_READ, None)
         self.watch = watch.Watch(self.selector)
+        self.traffic = Traffic.of(self.config)
         self.stopping = False
         self.wake_at: datetime | None = None
         self.cursor = -1  # the newest event when the rows were last read
@@ -135,7 +137,9 @@ class Loop:
         Then the tick is spared, for LONGEST_LOOK_SECONDS at the most: a row may have been written past the actions.
         """
         newest = newest_event()
-        news = newest != self.cursor or self.busy or bool(self.watch.ended)
+        if self.traffic.follow(newest):
+            newest = newest_event()
+        news = newest != self.cursor or self.busy or bool(self.watch.ended) or self.traffic.take_ended()
         due = self.wake_at is not None and self.wake_at <= clock.now()
         looked = self.every("look", LONGEST_LOOK_SECONDS)
         if news or due or looked:
@@ -146,9 +150,10 @@ class Loop:
 
     def pause(self) -> float:
         """Seconds until time alone makes another tick necessary."""
+        longest = DRAIN_SECONDS if self.traffic.leaving else self.config.tick_seconds
         if self.wake_at is None:
-            return self.config.tick_seconds
-        return min(self.config.tick_seconds, max(0.0, (self.wake_at - clock.now()).total_seconds()))
+            return longest
+        return min(longest, max(0.0, (self.wake_at - clock.now()).total_seconds()))
 
     def sleep(self, seconds: float, rested: float | None = None) -> None:
         """Until the bell rings, a watched process ends, or `seconds` are over; then let a burst settle.
@@ -158,7 +163,12 @@ class Loop:
         for key, _ in self.selector.select(seconds):
             self.take(key)
         if rested is not None:
-            time.sleep(max(SETTLE_SECONDS, rested - time.monotonic()))
+            time.sleep(SETTLE_SECONDS)
+            while (left := rested - time.monotonic()) > 0:  # the gateway does not wait for the controller's rest
+                self.traffic.follow(newest_event())
+                for key, _ in self.selector.select(left):
+                    self.take(key)
+                time.sleep(SETTLE_SECONDS)
             for key, _ in self.selector.select(0):
                 self.take(key)
 
@@ -169,19 +179,26 @@ class Loop:
         else:
             self.watch.fired(key.data)
 
+    def observe(self) -> World:
+        """All rows, with what the gateway counts of the replicas that leave."""
+        world = observe(clock.now())
+        for service in world.services:
+            world.replicas[service.id] = self.traffic.measured(service.id, world.replicas[service.id])
+        return world
+
     def tick(self, applier: Applier) -> World:
         """Observe, plan, apply, hand over; again while that made something new possible."""
         self.settle_ended(self.seen)
-        world = observe(clock.now())
+        world = self.observe()
         if self.follow(world):
-            world = observe(clock.now())
+            world = self.observe()
         reaped = reaper.reap(world.owned, clock.now(), timedelta(seconds=self.config.stale_seconds))
         for _ in range(ROUNDS):
             changed = self.apply_plans(world, applier)
             if not changed and not reaped:
                 break
             reaped = []
-            world = observe(clock.now())
+            world = self.observe()
         with self.queue_may_be_away():
             self.hand_over(world, applier)
         self.report(world)

@@ -32,6 +32,7 @@ def service_row(service: Service) -> Row:
         "ready": service.ready,
         "live": service.live,
         "endpoint": service.endpoint or None,
+        "endpoint_reason": service.endpoint_reason,
         "created_at": stamp(service.created_at),
         "updated_at": stamp(service.updated_at),
     }

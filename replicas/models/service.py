@@ -23,6 +23,8 @@ class Service(models.Model):
     ready = models.PositiveIntegerField(default=0)
     live = models.PositiveIntegerField(default=0)
     endpoint = models.CharField(max_length=200, blank=True, default="")
+    endpoint_port = models.PositiveIntegerField(null=True, blank=True, help_text="the port of its address, its own")
+    endpoint_reason = models.TextField(blank=True, default="", help_text="why it has no address")
     pinned = models.BooleanField(default=False, help_text="the target was set by hand: the autoscaler leaves it alone")
     scaling = models.JSONField(default=dict, blank=True, help_text="what the autoscaler remembers")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
@@ -39,6 +41,11 @@ class Service(models.Model):
         constraints = (
             one_of("desired", Desired, "service_desired_word"),
             one_of("status", ServiceStatus, "service_status_word"),
+            models.UniqueConstraint(
+                fields=("endpoint_port",),
+                name="one_service_per_endpoint_port",
+                condition=models.Q(endpoint_port__isnull=False),
+            ),
         )
         permissions = (
             ("operate_service", "Can scale, restart and take down services"),

@@ -40,6 +40,8 @@ class ControlPlane:
             "ROLLCALL_HOME": str(self.home),
             "ROLLCALL_ADMIN_PASSWORD": PASSWORD,
             "PYTHONWARNINGS": "default",
+            "ROLLCALL_GATEWAY_PORT": "0",
+            **endpoint_ports(),
         } | environment
         self.url = ""
 
@@ -186,6 +188,12 @@ class ControlPlane:
             raise RuntimeError(f"`up` has ended with {self.process.returncode}:\n{self.tail()}")
         found = occupancy.occupant(self.run)
         return found if found and found.pid == self.process.pid else None
+
+
+def endpoint_ports() -> dict[str, str]:
+    """Ports for the addresses of services, apart from those of other test processes on this machine."""
+    first = 12000 + (os.getpid() % 150) * 30
+    return {"ROLLCALL_ENDPOINT_PORT_FIRST": str(first), "ROLLCALL_ENDPOINT_PORT_LAST": str(first + 29)}
 
 
 def command_line(pid: int) -> str:

@@ -25,6 +25,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ACCELERATOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+(\.[0-9]+)?)?")
 _PORTS = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
+_HASH_ON = re.compile(r"source|path|(header|cookie):[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _LONGEST_JSON = 32 * 1024
 _AMOUNT = re.compile(r"([0-9]{1,4})%")
 
@@ -257,6 +258,13 @@ def free_list(value: object) -> list[Any]:
     return list(as_free(value))
 
 
+def _hash_on(value: object) -> str:
+    text = as_text(value)
+    if not _HASH_ON.fullmatch(text):
+        raise refuse(f"must be source, path, header:NAME or cookie:NAME, but is {describe(value)}")
+    return text
+
+
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "object", "additionalProperties": {"type": ["string", "integer", "number"]}}
 _AMOUNT_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^[0-9]{1,4}%$"}]}
@@ -279,6 +287,9 @@ Cost = Annotated[int | float, _bounded(as_number, None, 1e9, 0), _bounds("number
 Rate = Annotated[int | float, _bounded(as_number, None, 1e9, 0), _bounds("number", exclusiveMinimum=0)]
 Amount = Annotated[int | str, PlainValidator(_amount), WithJsonSchema(_AMOUNT_SCHEMA)]
 UrlPath = Annotated[str, PlainValidator(_path), WithJsonSchema({"type": "string", "pattern": "^/"})]
+HashOn = Annotated[
+    str, PlainValidator(_hash_on), WithJsonSchema({"type": "string", "pattern": f"^({_HASH_ON.pattern})$"})
+]
 Envs = Annotated[
     dict[str, str],
     PlainValidator(_envs),

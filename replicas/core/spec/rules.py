@@ -18,6 +18,7 @@ def broken_rules(spec: Spec) -> Iterator[Problem]:
     yield from _ports(spec)
     yield from _rollout(spec.service.rollout)
     yield from _restart(spec)
+    yield from _balancer(spec)
     if spec.resources.any_of is not None and spec.resources.ordered is not None:
         yield ("resources", "ordered"), "cannot stand beside any_of: keep one of them"
 
@@ -120,3 +121,12 @@ def _restart(spec: Spec) -> Iterator[Problem]:
             f"must be backoff_seconds ({restart.backoff_seconds:g}) or more, but is {restart.max_backoff_seconds:g}"
         )
         yield ("service", "restart", "max_backoff_seconds"), message
+
+
+def _balancer(spec: Spec) -> Iterator[Problem]:
+    balancer, at = spec.service.load_balancer, ("service", "load_balancer")
+    if balancer.hash_on is not None and spec.service.load_balancing_policy != "consistent_hash":
+        yield (*at, "hash_on"), "needs load_balancing_policy: consistent_hash"
+    token = balancer.bearer_token
+    if token is not None and (not token.startswith("$") or token.strip("${}") not in spec.secrets):
+        yield (*at, "bearer_token"), "must be the name of a secret, as $TOKEN: write its value below secrets, masked"

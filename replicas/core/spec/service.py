@@ -1,8 +1,8 @@
 """The `service` and `pool` sections: how many replicas, when one is ready, how it is replaced and updated.
 
 Fields, defaults and rules of SkyServe; `liveness_probe`, the signals beside `target_qps_per_replica`, `rollout`,
-`drain_seconds`, `restart`, `endpoint_port`, `max_launches`, and the probes' `scheme` and `insecure_tls` are our own,
-each optional.
+`drain_seconds`, `restart`, `endpoint_port`, `max_launches`, the probes' `scheme` and `insecure_tls`, and all of
+`load_balancer` but `stream_timeout_seconds` are our own, each optional.
 """
 
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from replicas.core.spec.kinds import (
     Amount,
     Count,
     Flag,
+    HashOn,
     Headers,
     Interval,
     Line,
@@ -23,12 +24,16 @@ from replicas.core.spec.kinds import (
     Rates,
     Seconds,
     Section,
+    Text,
     UrlPath,
     as_choice,
     names_of,
 )
 
-POLICIES = ("round_robin", "least_load", "instance_aware_least_load")
+POLICIES = (
+    *("round_robin", "least_load", "instance_aware_least_load"),  # SkyServe's
+    *("random_two", "consistent_hash", "sticky"),
+)
 Policy = Annotated[str, PlainValidator(as_choice(*POLICIES)), names_of(*POLICIES)]
 Scheme = Annotated[str, PlainValidator(as_choice("http", "https")), names_of("http", "https")]
 Mode = Annotated[str, PlainValidator(as_choice("rolling", "blue_green")), names_of("rolling", "blue_green")]
@@ -125,6 +130,24 @@ class LoadBalancer(Section):
     """How the gateway treats requests."""
 
     stream_timeout_seconds: Interval = Field(default=120, description="Longest silence of an answer.")
+    hash_on: HashOn | None = Field(
+        default=None, description="consistent_hash: source, path, header:NAME or cookie:NAME; source if not given."
+    )
+    max_concurrency: Ordinal | None = Field(default=None, description="Requests that a replica gets at a time.")
+    queue_timeout_seconds: Interval | None = Field(
+        default=None, description="Longest wait for a replica with room, 30 if not given."
+    )
+    hold_seconds: Seconds | None = Field(
+        default=None,
+        description="How long a request waits for a first replica; 60 with min_replicas: 0, else 0, if not given.",
+    )
+    max_body_mb: Interval | None = Field(default=None, description="Largest body of a request, in megabytes.")
+    requests_per_second_per_client: Ordinal | None = Field(
+        default=None, description="Requests that one client address may make in a second."
+    )
+    bearer_token: Text | None = Field(
+        default=None, description="What a request has to bring as its bearer token: the name of a secret, as $NAME."
+    )
 
 
 class Tls(Section):

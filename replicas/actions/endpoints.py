@@ -1,0 +1,74 @@
+"""The addresses of services: who has which port, and whether it is served."""
+
+from collections.abc import Collection
+from typing import Any
+
+from replicas import clock
+from replicas.actions.transition import change, locked, writing
+from replicas.core.values import Desired
+from replicas.models import Service
+
+
+def asked_port(spec: Any) -> int | None:
+    """`service.endpoint_port` of a resolved spec."""
+    found: int | None = (spec.get("service") or {}).get("endpoint_port")
+    return found
+
+
+def holder(port: int, name: str) -> str | None:
+    """The name of another service than `name` that has the port; None if it is to be had.
+
+    One that is down gives up a port that it was given; a port that it asks for itself stays its own.
+    """
+    found = Service.objects.select_related("version").filter(endpoint_port=port).exclude(name=name).first()
+    if found is None:
+        return None
+    asks = found.version is not None and asked_port(found.version.spec) == port
+    if found.desired == Desired.DOWN and not asks:
+        Service.objects.filter(pk=found.pk).update(endpoint_port=None)
+        return None
+    return found.name
+
+
+def taken_ports() -> set[int]:
+    """The ports of all services."""
+    ports = Service.objects.exclude(endpoint_port=None).values_list("endpoint_port", flat=True)
+    return {port for port in ports if port is not None}
+
+
+def give(service_id: int, port: int, *, among: Collection[int | None] = (None,), actor: str) -> bool:
+    """Give the service a port while it still has one of `among`. False: it has another by now, or it is taken."""
+    with writing():
+        service = locked(Service, service_id)
+        if service is None or service.endpoint_port not in among:
+            return False
+        if Service.objects.filter(endpoint_port=port).exists():
+            return False
+        return change(
+            service,
+            "endpoint_given",
+            reason=f"port {port} is its own",
+            actor=actor,
+            old=service.status,
+            new=service.status,
+            endpoint_port=port,
+            updated_at=clock.now(),
+        )
+
+
+def tell(service_id: int, endpoint: str, reason: str, *, actor: str) -> bool:
+    """Keep the address at which the service is served, or why there is none; nothing is written when it is known."""
+    with writing():
+        service = locked(Service, service_id)
+        if service is None or (service.endpoint, service.endpoint_reason) == (endpoint, reason):
+            return False
+        return change(
+            service,
+            "endpoint",
+            reason=f"served at {endpoint}" if endpoint else f"no endpoint: {reason}" if reason else "no endpoint",
+            actor=actor,
+            old=service.status,
+            new=service.status,
+            endpoint=endpoint,
+            endpoint_reason=reason,
+        )

@@ -1,0 +1,196 @@
+"""Reads rows into what the gateway needs: services with their address, replicas with their place in traffic."""
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from replicas.actions.endpoints import asked_port
+from replicas.actions.sealing import Unsealable, unseal
+from replicas.core.rollout import listed
+from replicas.core.values import Desired, ReplicaState, RolloutKind, RolloutMode, RolloutState
+from replicas.core.views import RolloutView
+from replicas.gateway.dataplane import put
+from replicas.gateway.places import Places
+from replicas.gateway.values import Entry, Member, entry, member
+from replicas.models import Replica, Rollout, Service, ServiceVersion
+
+S = ReplicaState
+SEATED = (S.READY, S.NOT_READY, S.DRAINING)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the gateway needs of a service. `asked`: the port of its spec; `fault`: why its spec cannot be served."""
+
+    id: int
+    name: str
+    version_uid: str
+    port: int | None
+    asked: int | None
+    addressed: bool
+    scheme: str
+    endpoint: str
+    endpoint_reason: str
+    reason: str
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A replica that has, or had until now, a place in traffic."""
+
+    replica_id: int
+    service_id: int
+    state: ReplicaState
+    listed: bool
+    member: Member
+
+    @property
+    def name(self) -> str:
+        """Its name in the gateway."""
+        return self.member.name
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a version's spec says to the gateway, with its secrets put in. It never changes."""
+
+    spec: Mapping[str, Any]
+    asked: int | None
+    addressed: bool
+    tls: tuple[str, str] | None
+    weights: Mapping[str, float]
+    fault: str
+
+
+def rows() -> Sequence[Row]:
+    """The services that are wanted, and those that are not but still show an address."""
+    found = []
+    columns = ("id", "name", "desired", "version__uid", "endpoint_port", "endpoint", "endpoint_reason", "reason")
+    for row in Service.objects.exclude(version=None).order_by("id").values(*columns):
+        up = row["desired"] == Desired.UP
+        if not up and not row["endpoint"] and not row["endpoint_reason"]:
+            continue
+        told = told_by(row["version__uid"])
+        found.append(
+            Row(
+                id=row["id"],
+                name=row["name"],
+                version_uid=row["version__uid"],
+                port=row["endpoint_port"],
+                asked=told.asked,
+                addressed=told.addressed and up,
+                scheme="https" if told.tls else "http",
+                endpoint=row["endpoint"],
+                endpoint_reason=row["endpoint_reason"],
+                reason=row["reason"],
+                fault=told.fault,
+            )
+        )
+    return found
+
+
+@lru_cache(maxsize=1024)
+def told_by(version_uid: str) -> Told:
+    """What the version with this uid says."""
+    version = ServiceVersion.objects.only("spec", "sealed", "base").get(uid=version_uid)
+    service, fault = version.spec.get("service") or {}, ""
+    try:
+        secrets = unseal(version.sealed)
+    except Unsealable as error:
+        secrets, fault = {}, str(error)
+    spec = version.spec
+    if secrets:
+        from replicas.core.spec import expand  # the parser is large, and most services have no secrets
+
+        spec = expand({"service": service}, secrets)
+    tls = service.get("tls")
+    policy = service.get("replica_policy") or {}
+    rates = policy.get("target_qps_per_replica")
+    return Told(
+        spec=spec,
+        asked=asked_port(version.spec),
+        addressed=not (version.spec.get("pool") or service.get("pool") or service.get("workers")),
+        tls=(_path(version.base, tls["keyfile"]), _path(version.base, tls["certfile"])) if tls else None,
+        weights=rates if isinstance(rates, dict) else {},
+        fault=fault,
+    )
+
+
+def _path(base: str, path: str) -> str:
+    return str(Path(base or "/") / Path(path).expanduser())
+
+
+def entry_of(row: Row, places: Places) -> Entry | None:
+    """The entry of a service that can be served; None for one without a port or with a fault."""
+    told = told_by(row.version_uid)
+    if not row.addressed or row.port is None or row.fault or row.asked not in (None, row.port):
+        return None
+    certificate = _certificate(row, told.tls, places) if told.tls else ""
+    return entry(row.id, row.name, row.port, told.spec, certificate)
+
+
+def _certificate(row: Row, tls: tuple[str, str], places: Places) -> str:
+    """Key and certificate in one file, as HAProxy wants them, made anew when one of them has changed.
+
+    A file that cannot be read is left to HAProxy's own check, which names it.
+    """
+    key, certificate = tls
+    path = places.directory / f"{row.id}.pem"
+    try:
+        newest = max(os.stat(key).st_mtime_ns, os.stat(certificate).st_mtime_ns)
+        if not path.exists() or path.stat().st_mtime_ns < newest:
+            put(path, Path(certificate).read_text() + "\n" + Path(key).read_text())
+    except (OSError, UnicodeDecodeError):
+        return certificate
+    return str(path)
+
+
+def seats(service_ids: Sequence[int]) -> list[Seat]:
+    """The replicas of these services that are in traffic, or were until they began to leave."""
+    columns = ("id", "service_id", "number", "state", "url", "version_number", "version__process_digest")
+    found = list(
+        Replica.objects.filter(service__in=service_ids, state__in=SEATED).exclude(url="").order_by().values(*columns)
+    )
+    if not found:
+        return []
+    digests = dict(Service.objects.filter(pk__in=service_ids).values_list("pk", "version__process_digest"))
+    compatible: dict[int, set[int]] = defaultdict(set)
+    for row in found:
+        if row["version__process_digest"] == digests.get(row["service_id"]):
+            compatible[row["service_id"]].add(row["version_number"])
+    moves = latest_moves(service_ids)
+    result = []
+    for row in found:
+        place = member(row["number"], row["url"])
+        if place is None:
+            continue
+        service, state = row["service_id"], S(row["state"])
+        shown = state is S.READY and listed(moves.get(service), row["version_number"], compatible[service])
+        result.append(Seat(row["id"], service, state, shown, place))
+    return result
+
+
+def latest_moves(service_ids: Sequence[int]) -> dict[int, RolloutView]:
+    """The latest rollout of each service, as far as it tells who is listed."""
+    found = {}
+    for row in Rollout.objects.filter(service__in=service_ids).order_by("id"):
+        found[row.service_id] = RolloutView(
+            id=row.pk,
+            revision=row.revision,
+            kind=RolloutKind(row.kind),
+            mode=RolloutMode(row.mode),
+            state=RolloutState(row.state),
+            from_version=row.from_version,
+            to_version=row.to_version,
+            good_version=row.good_version,
+            started_at=row.started_at,
+            progressed_at=row.progressed_at,
+            held=frozenset(row.held),
+            switched_at=row.switched_at,
+        )
+    return found
