@@ -15,13 +15,9 @@ OTHER_WORKER = Owner("test-host", 4712, 1234999)
 
 def spec(run: str = "sleep 60", **more: Any) -> dict[str, Any]:
     """The JSON form of a small spec."""
-    return {
-        "provider": "fake",
-        "run": run,
-        "envs": {},
-        "service": {"readiness_probe": {"path": "/"}, "replicas": 1},
-        **more,
-    }
+    usual = {"readiness_probe": {"path": "/"}, "replicas": 1}
+    section = {"rollout": {"min_ready_seconds": 0}} | more.pop("service", usual)
+    return {"provider": "fake", "run": run, "envs": {}, "service": section, **more}
 
 
 def draft(name: str = "web", target: int = 1, **more: Any) -> services.Draft:

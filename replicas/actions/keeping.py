@@ -18,6 +18,15 @@ def last_other(service: Service) -> ServiceVersion | None:
     return newest
 
 
+def has_proved(service: Service, version: ServiceVersion) -> bool:
+    """True when the version, or one with the same text and files, has proved itself or is what a rollout turns to."""
+    newest = Rollout.objects.filter(service=service).order_by("-id").first()
+    if newest is not None and newest.good_version == version.number:
+        return True
+    proved: bool = _proved(service.pk).filter(digest=version.digest, files_digest=version.files_digest).exists()
+    return proved
+
+
 def kept_files(service_id: int) -> set[str]:
     """The `files_uid`s of a service that must not go."""
     return set(kept_versions().filter(service_id=service_id).values_list("files_uid", flat=True))

@@ -8,7 +8,9 @@ from typing import Any
 
 from replicas import clock
 from replicas.actions.transition import change, locked, record, writing
-from replicas.core.rollout import Group, listed, way
+from replicas.core import beginning
+from replicas.core.beginning import Group
+from replicas.core.rollout import listed, one_port
 from replicas.core.values import LIVE, Desired, ReplicaState, RolloutKind, RolloutMode, RolloutState
 from replicas.models import Replica, Rollout, Service, ServiceVersion
 
@@ -42,21 +44,28 @@ def begin(
     superseded = live_of(service.pk)
     if superseded is not None:
         end(superseded, S.SUPERSEDED, reason=f"superseded by version {version.number}", actor=actor)
-    chosen, switched = way_to(version.process_digest, version.spec, before, groups, mode)
+    begun = beginning.begin(
+        groups,
+        version.process_digest,
+        before=before.process_digest if before else None,
+        asked=_asked(version.spec, mode),
+        good=good,
+        one_port=one_port(version.spec),
+    )
     now = clock.now()
     rollout = Rollout.objects.create(
         service=service,
         kind=kind,
-        mode=chosen,
+        mode=begun.mode,
         from_version=before.number if before else 0,
         to_version=version.number,
         good_version=good,
-        held=sorted(group.version for group in groups if not group.listed),
+        held=list(begun.held),
         actor=actor,
         revision=1,
         started_at=now,
         progressed_at=now,
-        switched_at=now if switched else None,
+        switched_at=now if begun.switched else None,
     )
     record(rollout, "rollout_begun", reason=_why(rollout), actor=actor, new=S.PROGRESSING)
     return rollout
@@ -77,28 +86,37 @@ def there(service: Service, before: ServiceVersion | None) -> list[Group]:
 
 def way_to(
     process: str,
-    asked: Mapping[str, Any],
+    spec: Mapping[str, Any],
     before: ServiceVersion | None,
     groups: Collection[Group],
     mode: RolloutMode | None,
 ) -> tuple[RolloutMode, bool]:
-    """The mode of a move from `before` to a version with the digest `process` and the spec `asked`; see `way`."""
-    rollout = (asked.get("service") or {}).get("rollout") or {}
-    chosen = mode or RolloutMode(rollout.get("mode") or RolloutMode.ROLLING)
-    return way(process, chosen, before.process_digest if before else None, groups)
+    """How a move from `before` to a version with the digest `process` and that spec would begin: mode, and switched."""
+    begun = beginning.begin(
+        groups,
+        process,
+        before=before.process_digest if before else None,
+        asked=_asked(spec, mode),
+        good=0,
+        one_port=one_port(spec),
+    )
+    return begun.mode, begun.switched
+
+
+def _asked(spec: Mapping[str, Any], mode: RolloutMode | None) -> RolloutMode:
+    """The mode that was given at the apply, else the spec's."""
+    own = ((spec.get("service") or {}).get("rollout") or {}).get("mode")
+    return mode or RolloutMode(own or RolloutMode.ROLLING)
 
 
 def good_version(service: Service) -> int:
-    """The number of the version that proved itself last: its rollout succeeded, or it has been switched to. 0: none."""
+    """The number of the version that proved itself last; 0 for none."""
     rows = Rollout.objects.filter(service_id=service.pk).order_by("-id")
-    for row in rows.filter(best__gt=0).values("to_version", "state", "switched_at"):
-        switched = row["switched_at"] is not None and row["state"] in (S.PROGRESSING, S.SUPERSEDED)
-        if row["state"] == S.SUCCEEDED or switched:
-            return int(row["to_version"])
     if service.version is not None and not rows.exists():  # it is older than rollouts are
         serves = Replica.objects.filter(version=service.version, state=ReplicaState.READY).exists()
         return service.version.number if serves else 0
-    return 0
+    ends = (S.SUCCEEDED, S.PROGRESSING, S.SUPERSEDED)
+    return beginning.good_version(row.view() for row in rows.filter(best__gt=0, state__in=ends))
 
 
 def _why(rollout: Rollout) -> str:
@@ -128,6 +146,13 @@ def change_rollout(rollout: Rollout, trigger: str, *, reason: str, actor: str, *
         columns={"reason": reason},
         **fields,
     )
+
+
+def begin_anew(service_id: int, *, reason: str, actor: str) -> None:
+    """More is asked of the rollout that goes on: its deadline counts from now. Inside the caller's `writing()`."""
+    rollout = live_of(service_id)
+    if rollout is not None:
+        change_rollout(rollout, "extended", reason=reason, actor=actor, progressed_at=clock.now())
 
 
 def stop(service: Service, *, reason: str, actor: str) -> None:
@@ -164,14 +189,22 @@ def promoted(rollout_id: int, revision: int, *, reason: str, actor: str) -> bool
         )
 
 
-def switch(rollout_id: int, revision: int, *, reason: str, actor: str) -> bool:
-    """From now on the new version is listed and no other: one step for everybody."""
+def switch(rollout_id: int, revision: int, *, reason: str, actor: str, least: int = 0) -> bool:
+    """From now on the new version is listed and no other: one step for everybody.
+
+    False also when fewer than `least` of its replicas are READY by now.
+    """
     with writing():
         rollout = _decided(rollout_id, revision)
-        now = clock.now()
-        return rollout is not None and change_rollout(
-            rollout, "switched", reason=reason, actor=actor, switched_at=now, progressed_at=now
+        if rollout is None:
+            return False
+        ready = Replica.objects.filter(
+            service_id=rollout.service_id, version_number=rollout.to_version, state=ReplicaState.READY
         )
+        if least and ready.count() < least:
+            return False
+        now = clock.now()
+        return change_rollout(rollout, "switched", reason=reason, actor=actor, switched_at=now, progressed_at=now)
 
 
 def succeed(rollout_id: int, revision: int, *, reason: str, actor: str) -> bool:

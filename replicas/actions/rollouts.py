@@ -2,7 +2,7 @@
 
 from replicas import clock
 from replicas.actions import versions
-from replicas.actions.keeping import kept_files, last_other
+from replicas.actions.keeping import has_proved, kept_files, last_other
 from replicas.actions.moves import (
     begin,
     change_rollout,
@@ -99,7 +99,7 @@ def promote(service_id: int, *, actor: str) -> Rollout:
         if rollout.mode == RolloutMode.BLUE_GREEN:
             if rollout.switched_at is None:
                 raise Refused(f"{name} switches by itself once version {rollout.to_version} is complete and ready")
-        elif rollout.mode == RolloutMode.IN_PLACE or not _has_canary(service):
+        elif not _has_canary(service, rollout):
             raise Refused(f"{name} has no canary, so it goes on by itself; `pause` holds it, `abort` turns it back")
         now = clock.now()
         change_rollout(
@@ -108,10 +108,13 @@ def promote(service_id: int, *, actor: str) -> Rollout:
         return rollout
 
 
-def _has_canary(service: Service) -> bool:
+def _has_canary(service: Service, rollout: Rollout) -> bool:
+    """True where the planner holds the new version at its canary until the promotion."""
+    if rollout.kind != RolloutKind.UPDATE or rollout.mode != RolloutMode.ROLLING or not rollout.good_version:
+        return False
     assert service.version is not None
-    rollout = (service.version.spec.get("service") or {}).get("rollout") or {}
-    return bool(rollout.get("canary"))
+    section = (service.version.spec.get("service") or {}).get("rollout") or {}
+    return bool(section.get("canary"))
 
 
 def abort(service_id: int, *, actor: str) -> Rollout:
@@ -138,6 +141,8 @@ def rollback(
 ) -> Rollout:
     """Go back to version `number`, without one to the last other that proved itself: the rollout that does so.
 
+    To one that never proved itself it goes as in an update: that may have to be turned back.
+
     What becomes active is a new version with the text, spec, secrets and files of the old one, as Nomad's job revert
     does it. `expected`: the version that is to be left; raises Conflict when it is not active any more. Raises Refused.
     """
@@ -155,7 +160,8 @@ def rollback(
             raise Refused(_no_such(service, number))
         if old.pk == active.pk:
             raise Refused(f"version {old.number} of service {service.name} is the active one; name an earlier one")
-        return _go_back(service, old, message=message or f"back to version {old.number}", actor=actor)
+        kind = RolloutKind.ROLLBACK if has_proved(service, old) else RolloutKind.UPDATE
+        return _go_back(service, old, kind, message=message or f"back to version {old.number}", actor=actor)
 
 
 def _version(service: Service, number: int) -> ServiceVersion | None:
@@ -185,7 +191,9 @@ def _default(service: Service) -> ServiceVersion | None:
     return last_other(service)
 
 
-def _go_back(service: Service, old: ServiceVersion, *, message: str, actor: str) -> Rollout:
+def _go_back(
+    service: Service, old: ServiceVersion, kind: RolloutKind = RolloutKind.ROLLBACK, *, message: str, actor: str
+) -> Rollout:
     """Make a new version of an old one the active one. Raises Refused when the files that it needs are gone."""
     leaving = service.version
     assert leaving is not None
@@ -196,7 +204,7 @@ def _go_back(service: Service, old: ServiceVersion, *, message: str, actor: str)
             "apply its text again, which copies them anew"
         )
     version = versions.make_again(service, old, message=message, actor=actor, kept=kept)
-    rollout = begin(service, version, RolloutKind.ROLLBACK, actor=actor)
+    rollout = begin(service, version, kind, actor=actor)
     by_hand = service.target != wanted(leaving.spec)
     now = clock.now()
     change(

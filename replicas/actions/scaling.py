@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replicas import clock
+from replicas.actions.moves import begin_anew
 from replicas.actions.transition import change, emit, locked, writing
 from replicas.core.values import Desired
 from replicas.models import Service, ServiceVersion
@@ -20,10 +21,13 @@ def scale(service_id: int, target: int, *, actor: str) -> bool:
         pins = autoscaled(service)
         if service.target != target or service.pinned != pins:
             fixed = ", and fixed there until that is released" if pins else ""
+            reason = f"scaled from {service.target} to {target} by {actor}{fixed}"
+            if target > service.target:
+                begin_anew(service_id, reason=reason, actor=actor)
             change(
                 service,
                 "scaled",
-                reason=f"scaled from {service.target} to {target} by {actor}{fixed}",
+                reason=reason,
                 actor=actor,
                 old=service.status,
                 new=service.status,
@@ -79,6 +83,8 @@ def autoscale(
         service = locked(Service, service_id)
         if service is None or service.pinned or service.desired != Desired.UP or service.target != base:
             return False
+        if target > base:
+            begin_anew(service_id, reason=reason, actor=actor)
         moved = change(
             service,
             "autoscaled",

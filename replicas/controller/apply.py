@@ -2,9 +2,25 @@
 
 from collections.abc import Callable, Sequence
 
-from replicas.actions import leases, replicas
+from replicas.actions import leases, replicas, rollouts
 from replicas.actions.transition import writing
-from replicas.core.planner import Action, Adopt, BeginDown, Cancel, Create, Drain, Drained, Retire, Withdraw
+from replicas.core.planner import (
+    Action,
+    Adopt,
+    BeginDown,
+    Cancel,
+    Create,
+    Drain,
+    Drained,
+    Fail,
+    Progress,
+    Promote,
+    Retire,
+    Rollback,
+    Succeed,
+    Switch,
+    Withdraw,
+)
 
 ACTOR = "controller"
 BATCH = 25  # actions in one transaction: few enough that nobody waits long for the write lock
@@ -68,6 +84,36 @@ def adopt(_service: int, action: Adopt) -> None:
     replicas.adopt(action.replica_id, action.version, reason=action.reason, actor=ACTOR)
 
 
+def progress(_service: int, action: Progress) -> None:
+    """Keep how far the rollout has come."""
+    rollouts.progress(action.rollout_id, action.revision, action.best, reason=action.reason, actor=ACTOR)
+
+
+def promote(_service: int, action: Promote) -> None:
+    """Let the new version grow beyond its canary."""
+    rollouts.promoted(action.rollout_id, action.revision, reason=action.reason, actor=ACTOR)
+
+
+def switch(_service: int, action: Switch) -> None:
+    """List the new version in place of the old one."""
+    rollouts.switch(action.rollout_id, action.revision, least=action.least, reason=action.reason, actor=ACTOR)
+
+
+def succeed(_service: int, action: Succeed) -> None:
+    """The rollout has come to a good end."""
+    rollouts.succeed(action.rollout_id, action.revision, reason=action.reason, actor=ACTOR)
+
+
+def fail(_service: int, action: Fail) -> None:
+    """The rollout is given up."""
+    rollouts.fail(action.rollout_id, action.revision, reason=action.reason, actor=ACTOR)
+
+
+def roll_back(_service: int, action: Rollback) -> None:
+    """Make the good version the wanted one again."""
+    rollouts.turn_back(action.rollout_id, reason=action.reason, actor=ACTOR)
+
+
 DOORS: dict[type, Callable[..., None]] = {
     Create: create,
     Withdraw: withdraw,
@@ -77,4 +123,10 @@ DOORS: dict[type, Callable[..., None]] = {
     Drained: leave,
     BeginDown: begin_down,
     Adopt: adopt,
+    Progress: progress,
+    Promote: promote,
+    Switch: switch,
+    Succeed: succeed,
+    Fail: fail,
+    Rollback: roll_back,
 }

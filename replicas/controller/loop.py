@@ -24,8 +24,9 @@ from replicas.controller.traffic import DRAIN_SECONDS, Traffic
 from replicas.core.dispatch import Dispatch, Limits, dispatch
 from replicas.core.health import PROBED
 from replicas.core.planner import Plan, plan
+from replicas.core.rollout import serves
 from replicas.core.status import status
-from replicas.core.values import Lane, OperationKind, ReplicaState
+from replicas.core.values import Lane, OperationKind
 from replicas.jobs import beats, queue
 from replicas.jobs.probe import lease_of
 from replicas.jobs.probing import newest_event
@@ -282,7 +283,7 @@ class Loop:
             if service.id not in self.plans:
                 continue
             found, reason = status(service, views, self.plans[service.id])
-            ready = sum(view.state is ReplicaState.READY for view in views)
+            ready = sum(serves(service, view) for view in views)
             live = sum(not view.state.ended for view in views)
             if world.told[service.id] != {"status": found, "reason": reason, "ready": ready, "live": live}:
                 services.report(service.id, status=found, reason=reason, ready=ready, live=live, actor="controller")

@@ -1,14 +1,15 @@
 """Reads what is there into plain values, in a number of queries that does not grow with the number of rows."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, Max, OuterRef, Q, Subquery
 
-from replicas.core.rollout import bounds
+from replicas.core.rollout import bounds, one_port
 from replicas.core.values import (
     ENDS,
     LIVE,
@@ -17,12 +18,23 @@ from replicas.core.values import (
     OperationKind,
     OperationStatus,
     ReplicaState,
+    RolloutState,
     ServiceStatus,
 )
-from replicas.core.views import OperationView, ReplicaView, RestartPolicy, ServiceView, Surge
-from replicas.models import Operation, Replica, Service, ServiceVersion
+from replicas.core.views import (
+    OperationView,
+    ReplicaView,
+    RestartPolicy,
+    RolloutPolicy,
+    RolloutView,
+    ServiceView,
+    Surge,
+)
+from replicas.models import Operation, Replica, Rollout, Service, ServiceVersion
 
 HISTORY = timedelta(hours=1)
+INITIAL_DELAY_SECONDS, BEYOND_SECONDS = 1200.0, 600.0  # as the spec's `progress_deadline` has them
+UNFINISHED = (RolloutState.PROGRESSING, RolloutState.FAILED)
 SETTLED = (ServiceStatus.DOWN, ServiceStatus.FAILED_CLEANUP)
 
 
@@ -78,12 +90,13 @@ def observe(now: datetime) -> World:
             compatible[row["service_id"]].add(row["version_number"])
         world.replicas[row["service_id"]].append(_view(row, operations.get(row["id"])))
         world.seen.append(Seen(row["id"], row["provider"], ReplicaState(row["state"]), row["handle"]))
-    for row in _history(now):
+    rollouts = _rollouts()
+    for row in _history(now, rollouts):
         world.replicas[row["service_id"]].append(_view(row, None))
         if row["purge"]:
             world.purged_replicas.append(row["id"])
     for service in rows:
-        _add_service(world, service, frozenset(compatible[service.pk]))
+        _add_service(world, service, frozenset(compatible[service.pk]), rollouts.get(service.pk))
     return world
 
 
@@ -105,16 +118,41 @@ def _services() -> Any:
     )
 
 
-def _history(now: datetime) -> Any:
-    """Ended replicas of active versions that backoff and giving up are computed from, leftovers, and what is purged."""
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The latest rollout of a service, and the process digest of the version that it turns back to."""
+
+    view: RolloutView
+    good_process: str | None
+
+
+def _rollouts() -> dict[int, Move]:
+    """The latest rollout of each service, by the service."""
+    newest = Rollout.objects.order_by().values("service").annotate(newest=Max("id")).values("newest")
+    good = ServiceVersion.objects.filter(service=OuterRef("service"), number=OuterRef("good_version"))
+    rows = Rollout.objects.filter(pk__in=newest).annotate(good_process=Subquery(good.values("process_digest")[:1]))
+    return {row.service_id: Move(row.view(), row.good_process) for row in rows.order_by()}
+
+
+def _history(now: datetime, rollouts: dict[int, Move]) -> Iterator[dict[str, Any]]:
+    """Ended replicas that backoff and giving up are computed from, leftovers, and what is purged.
+
+    Those of active versions, and of the versions that unfinished rollouts may bring back.
+    """
+    going = {service: move.view.good_version for service, move in rollouts.items() if move.view.state in UNFINISHED}
+    back = {service: number for service, number in going.items() if number}
     recent = Q(ended_at__gt=now - HISTORY)
     hopeless = Q(ready_at=None, ended_at__gt=F("service__forgiven_at"))
-    counted = Q(version=F("service__version"), service__desired=Desired.UP) & (recent | hopeless)
-    left = Q(state=ReplicaState.FAILED_CLEANUP)
-    return Replica.objects.filter(Q(state__in=ENDS) & (counted | left | Q(purge=True))).values(*COLUMNS)
+    active = Q(version=F("service__version"))
+    counted = active & Q(service__desired=Desired.UP) & (recent | hopeless)
+    if back:
+        counted |= Q(service__in=back, version_number__in=set(back.values())) & recent
+    kept = Q(state=ReplicaState.FAILED_CLEANUP) | Q(purge=True)
+    rows = Replica.objects.filter(Q(state__in=ENDS) & (counted | kept))
+    yield from rows.values(*COLUMNS)
 
 
-def _add_service(world: World, row: Any, compatible: frozenset[int]) -> None:
+def _add_service(world: World, row: Any, compatible: frozenset[int], move: Move | None) -> None:
     version = row.version
     if version is None:
         return
@@ -137,6 +175,9 @@ def _add_service(world: World, row: Any, compatible: frozenset[int]) -> None:
             compatible=compatible - {version.number},
             forgiven_at=row.forgiven_at,
             proven=row.proven,
+            policy=policy.rollouts,
+            rollout=move.view if move else None,
+            good_fits=move is not None and move.good_process == version.process_digest,
         )
     )
 
@@ -149,6 +190,7 @@ class Policies:
     drain_seconds: float
     max_launches: int | None
     rollout: dict[str, Any]
+    rollouts: RolloutPolicy
 
     def surge(self, target: int) -> Surge:
         """The rollout's bounds for a target."""
@@ -168,7 +210,18 @@ def policies(version_uid: str) -> Policies:
         drain_seconds=float(service.get("drain_seconds", 30.0)),
         max_launches=service.get("max_launches"),
         rollout=service.get("rollout") or {},
+        rollouts=_rollout_policy(spec, service),
     )
+
+
+def _rollout_policy(spec: dict[str, Any], service: dict[str, Any]) -> RolloutPolicy:
+    """What `service.rollout` says besides the bounds."""
+    rollout = service.get("rollout") or {}
+    known = {name: rollout[name] for name in RolloutPolicy.__dataclass_fields__ if rollout.get(name) is not None}
+    probe = service.get("readiness_probe") or {}
+    own = probe.get("initial_delay_seconds", INITIAL_DELAY_SECONDS) + BEYOND_SECONDS
+    known["progress_deadline"] = rollout.get("progress_deadline_seconds") or own
+    return RolloutPolicy(**known, one_port=one_port(spec))
 
 
 def _operations(world: World) -> dict[int, OperationView]:

@@ -24,10 +24,11 @@ def forgiven(service: ServiceView, moment: datetime) -> bool:
     return service.forgiven_at is not None and moment <= service.forgiven_at
 
 
-def failures(service: ServiceView, replicas: Iterable[ReplicaView]) -> list[ReplicaView]:
-    """The failures of the active version that have not been forgiven."""
+def failures(service: ServiceView, replicas: Iterable[ReplicaView], version: int | None = None) -> list[ReplicaView]:
+    """The failures of a version (None: of the active one) that have not been forgiven."""
+    version = service.version if version is None else version
     return [
         replica
         for replica in replicas
-        if replica.version == service.version and failed(replica) and not forgiven(service, ended_at(replica))
+        if replica.version == version and failed(replica) and not forgiven(service, ended_at(replica))
     ]

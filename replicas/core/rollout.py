@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from replicas.core.values import RolloutMode
-from replicas.core.views import RolloutView
+from replicas.core.values import ReplicaState, RolloutMode
+from replicas.core.views import ReplicaView, RolloutView, ServiceView
 
 DEFAULT_SURGE = "25%"
 DEFAULT_UNAVAILABLE = 0
@@ -49,31 +48,9 @@ def listed(rollout: RolloutView | None, version: int, compatible: Collection[int
     return version not in rollout.held and version != rollout.to_version
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The replicas of one version that may stay, as they are before a rollout begins; `process`: their digest."""
-
-    version: int
-    process: str
-    listed: bool
-
-
-def way(process: str, chosen: RolloutMode, before: str | None, there: Collection[Group]) -> tuple[RolloutMode, bool]:
-    """The mode of a move to a version with the digest `process`, and whether a blue-green begins with its switch made.
-
-    `chosen`: the mode that was asked for; `before`: the digest of the version that is left, None for none. It is in
-    place where nothing else runs. A blue-green begins switched when only its own replicas are listed; where both its
-    own and others are, neither set could be switched to, so it rolls.
-    """
-    processes = {group.process for group in there} or {before or ""}
-    if processes == {process}:
-        return RolloutMode.IN_PLACE, False
-    if before is None or chosen is not RolloutMode.BLUE_GREEN:
-        return RolloutMode.ROLLING, False
-    serving = {group.process for group in there if group.listed}
-    if process in serving and len(serving) > 1:
-        return RolloutMode.ROLLING, False
-    return RolloutMode.BLUE_GREEN, serving == {process}
+def serves(service: ServiceView, replica: ReplicaView) -> bool:
+    """True when the replica gets traffic: READY and listed."""
+    return replica.state is ReplicaState.READY and listed(service.rollout, replica.version, service.compatible)
 
 
 def wanted(spec: Mapping[str, Any]) -> int:
@@ -85,3 +62,23 @@ def wanted(spec: Mapping[str, Any]) -> int:
     if pool:
         counts = [pool.get("workers"), pool.get("min_workers")]
     return next((int(count) for count in counts if count is not None), 1)
+
+
+def canaries(amount_: int | str | None, target: int) -> int | None:
+    """How many replicas of the new version come first; None where all may. A percent is rounded up, at least 1."""
+    if amount_ is None or amount_ == 0:
+        return None
+    return max(1, min(target, amount(amount_, target, math.ceil)))
+
+
+def one_port(spec: Mapping[str, Any]) -> bool:
+    """True when every replica of the spec (its JSON form) listens on the same port of this host, so that two of them,
+    an old and a new one too, cannot run side by side.
+    """
+    run = str(spec.get("run") or "")
+    ports = (spec.get("service") or {}).get("ports") or (spec.get("resources") or {}).get("ports")
+    if spec.get("provider", "local") != "local" or not run or not ports:
+        return False
+    from replicas.core.spec import Spec, listens_on_one_port  # the parser is large, and few specs get here
+
+    return listens_on_one_port(Spec.from_json(spec))

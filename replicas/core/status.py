@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from replicas.core.history import ended_at, failures, forgiven
 from replicas.core.planner import Plan
+from replicas.core.rollout import serves
 from replicas.core.values import Desired, ReplicaState, ServiceStatus
 from replicas.core.views import ReplicaView, ServiceView
 from replicas.core.wording import after, named
@@ -31,7 +32,7 @@ def status(service: ServiceView, replicas: Sequence[ReplicaView], plan_: Plan | 
     live = [replica for replica in replicas if not replica.state.ended]
     if service.desired is Desired.DOWN:
         return _down(replicas, live)
-    ready = sum(replica.state is S.READY for replica in live)
+    ready = sum(serves(service, replica) for replica in live)
     if ready:
         return ServiceStatus.READY, _with_leftovers(_ready(service, live, ready, plan_), replicas)
     state, reason = _none_ready(service, replicas, live, plan_)
@@ -53,6 +54,9 @@ def _ready(service: ServiceView, live: Sequence[ReplicaView], ready: int, plan_:
     if plan_ is not None:
         parts += [plan_.halted] if plan_.halted else plan_.notes[:1]
     others = [replica for replica in live if replica.state is not S.READY]
+    apart = sum(replica.state is S.READY for replica in live) - ready
+    if apart:
+        parts.append(f"{apart} more ready without traffic")
     if others:
         parts.append(_what_they_do(others))
     return "; ".join(parts)

@@ -79,6 +79,24 @@ class Surge:
 
 
 @dataclass(frozen=True, slots=True)
+class RolloutPolicy:
+    """The rest of `service.rollout`, and the spec's `service.progress_deadline`. Times in seconds.
+
+    `canary`: as the spec has it, a number or a percent of the target; None for none. `one_port`: every replica listens
+    on the same port of one host, so two can never run side by side.
+    """
+
+    canary: int | str | None = None
+    bake_seconds: float | None = None
+    auto_rollback: bool = True
+    progress_deadline: float = 1800.0
+    min_ready_seconds: float = 10.0
+    keep_old_seconds: float = 0.0
+    max_failures: int = 3
+    one_port: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutView:
     """The latest move of a service to `to_version`, going on or ended; see the model for the fields.
 
@@ -111,6 +129,8 @@ class ServiceView:
     `compatible`: version numbers whose running replicas the active version may adopt in place.
     `forgiven_at`: failures before it do not count (the user asked to try again, or a new version came).
     `proven`: a replica of the active version that had not ended by then has been ready, also one out of sight by now.
+    `rollout`: the latest, going on or ended; None for a service that is older than rollouts are. `good_fits`: the
+    version that it turns back to asks for the same process as the active one.
     """
 
     id: int
@@ -124,3 +144,6 @@ class ServiceView:
     compatible: frozenset[int] = frozenset()
     forgiven_at: datetime | None = None
     proven: bool = False
+    policy: RolloutPolicy = RolloutPolicy()
+    rollout: RolloutView | None = None
+    good_fits: bool = False

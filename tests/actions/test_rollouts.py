@@ -277,8 +277,10 @@ class TestGoingBack:
         service = served()
         update("sleep 61")
         update("sleep 62")
-        rollouts.rollback(service.pk, 2, actor="ann")
+        rollout = rollouts.rollback(service.pk, 2, actor="ann")
         assert ServiceVersion.objects.get(number=4).digest == ServiceVersion.objects.get(number=2).digest
+        assert rollout.kind == RolloutKind.UPDATE  # it never proved itself, so it may have to be turned back
+        assert rollouts.rollback(service.pk, 1, actor="ann").kind == RolloutKind.ROLLBACK
 
     def test_where_it_cannot_go(self) -> None:
         service = served()

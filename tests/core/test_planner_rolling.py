@@ -82,8 +82,8 @@ class TestRolling:
     def test_with_max_unavailable_of_all_they_all_make_room(self) -> None:
         assert len(plan(updated(max_surge=0, max_unavailable=3), ready(1, 2, 3), NOW).actions) == 3
 
-    def test_bounds_of_0_and_0_are_taken_as_a_surge_of_1(self) -> None:
-        assert doing(plan(updated(max_surge=0), ready(1, 2, 3), NOW)) == [("Create", 2)]
+    def test_of_bounds_of_0_and_0_one_may_be_missing(self) -> None:
+        assert doing(plan(updated(max_surge=0), ready(1, 2, 3), NOW)) == [("Drain", 3)]
 
     def test_two_deploys_leave_no_old_replica_over(self) -> None:
         rows = [*ready(1, version=1), *ready(2, version=2), *ready(3, 4, 5, version=3)]

@@ -76,11 +76,13 @@ class World:
         surge = self.service.surge
         if not self.mixed():
             return self.service.target
-        return self.service.target + max(surge.max_surge, 0 if surge.max_unavailable else 1)
+        return self.service.target + surge.max_surge
 
     def floor(self) -> int:
         """How many replicas must stay ready as far as it is up to the planner."""
-        return self.service.target - (self.service.surge.max_unavailable if self.mixed() else 0)
+        surge = self.service.surge
+        missing = surge.max_unavailable or (0 if surge.max_surge else 1)
+        return self.service.target - (missing if self.mixed() else 0)
 
     def clock_was_set_back(self) -> bool:
         """True when rows speak of a moment that has not come yet."""

@@ -99,15 +99,73 @@ class Adopt:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Keep that so many replicas of the new version have proved themselves, more than ever before."""
+
+    rollout_id: int
+    revision: int
+    best: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """The canary has proved itself: let the new version grow beyond it."""
+
+    rollout_id: int
+    revision: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """From now on the new version is listed and no other; void unless `least` of its replicas are READY then."""
+
+    rollout_id: int
+    revision: int
+    least: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Succeed:
+    """The new version has taken over."""
+
+    rollout_id: int
+    revision: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The new version is given up."""
+
+    rollout_id: int
+    revision: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """Go back to the good version of a rollout that has failed; void unless that is still the latest."""
+
+    rollout_id: int
+    reason: str
+
+
 Leave = Withdraw | Cancel | Drain | Retire
-Action = Create | Withdraw | Cancel | Drain | Retire | Drained | BeginDown | Adopt
+OnReplica = Withdraw | Cancel | Drain | Retire | Drained | BeginDown | Adopt
+OnRollout = Progress | Promote | Switch | Succeed | Fail | Rollback
+Action = Create | OnReplica | OnRollout
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to do now, in this order, and what only time would change.
 
-    An action on a replica is void unless the replica is still in one of its `sources` when it is applied.
+    An action on a replica is void unless the replica is still in one of its `sources` when it is applied; one on the
+    rollout is void once that is at another revision.
     `wake_at`: the next moment at which time alone would change the plan. `notes`: what waits, and for what; the text
     stays the same while nothing changes. `halted`: why nothing more is launched, None while launches go on.
     """

@@ -5,14 +5,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from replicas.core.backoff import CLOCK_STEP
-from replicas.core.planner.actions import Adopt, Plan, join
-from replicas.core.planner.fleet import Fleet, count_ready, going_order, sort_out
+from replicas.core.planner.actions import Adopt, Fail, Plan, Rollback, join
+from replicas.core.planner.fleet import Fleet, given_up, going_order, sort_out
+from replicas.core.planner.judging import judge
 from replicas.core.planner.launching import halt, launch
 from replicas.core.planner.leaving import see_off, take_all, take_away
-from replicas.core.planner.rolling import Allowance, allow
+from replicas.core.planner.proof import Proof, prove
+from replicas.core.planner.rolling import Allowance, allow, keepable
+from replicas.core.planner.telling import tell
 from replicas.core.values import Desired
 from replicas.core.views import ReplicaView, ServiceView
-from replicas.core.wording import named, some
+from replicas.core.wording import named
 
 
 def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -> Plan:
@@ -28,17 +31,25 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
     if service.desired is Desired.DOWN:
         return join((ending, take_all(going_order(fleet.staying), "the service is being taken down")))
     asked = Plan(actions=tuple(take_away(replica, reason) for replica, reason in fleet.unwanted))
-    halted = halt(service, fleet)
-    allowance = allow(service, fleet, halted is not None)
-    surplus, kept = _choose(service, fleet, allowance)
+    halted = None if given_up(service) else halt(service, fleet)
+    proof = prove(service, fleet.new, now)
+    verdict = judge(service, fleet, proof, halted, now)
+    if any(isinstance(action, Fail | Rollback) for action in verdict.actions):
+        return join((ending, asked, verdict))  # what that means for the replicas is another plan
+    allowance = allow(service, fleet, proof, halted is not None, now)
+    going, new, old = _choose(service, fleet, allowance)
     return join(
         (
+            Plan(
+                notes=tell(service, fleet, proof, allowance, halted, now), wake_at=_look_again(proof, allowance, fleet)
+            ),
+            verdict,
             ending,
             asked,
-            surplus,
-            _adopt(service, kept),
-            Plan(halted=halted) if halted else _launch(service, fleet, allowance, len(kept), now),
-            _explain(service, fleet, allowance, halted),
+            going,
+            _adopt(service, new),
+            Plan(halted=halted),
+            _launch(service, fleet, allowance, len(new), len(old), now, halted is not None),
         )
     )
 
@@ -50,20 +61,31 @@ def _believe(service: ServiceView, now: datetime) -> ServiceView:
     return service
 
 
-def _choose(service: ServiceView, fleet: Fleet, allowance: Allowance) -> tuple[Plan, Sequence[ReplicaView]]:
-    """Who goes because there are too many, and who of the new ones stays."""
-    old = going_order(fleet.old)
-    new = going_order(fleet.new)
+def _look_again(proof: Proof, allowance: Allowance, fleet: Fleet) -> datetime | None:
+    """When time alone makes room: a new one proves itself, or the old ones have been kept for long enough."""
+    moments = (proof.due, allowance.kept_until if fleet.old else None)
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _choose(
+    service: ServiceView, fleet: Fleet, allowance: Allowance
+) -> tuple[Plan, Sequence[ReplicaView], Sequence[ReplicaView]]:
+    """Who goes because there are too many, and who of the new and of the old ones stays."""
+    worth = fleet.old if allowance.still else keepable(service, fleet.old)
+    kept = {replica.id for replica in worth}
+    idle = [] if allowance.still else [*fleet.held, *(r for r in fleet.old if r.id not in kept)]
+    old, new = going_order(worth), going_order(fleet.new)
     surplus_old = old[: max(0, len(old) - allowance.old)]
     surplus_new = new[: max(0, len(new) - allowance.new)]
-    takes_over = f"version {service.version} takes over"
+    too_many = f"{service.target} wanted, {len(fleet.new)} there"
+    given = f"version {service.version} was given up"
     going = join(
         (
-            take_all(surplus_old, takes_over),
-            take_all(surplus_new, f"{service.target} wanted, {len(fleet.new)} there"),
+            take_all(going_order([*idle, *surplus_old]), f"version {service.version} takes over"),
+            take_all(surplus_new, too_many if allowance.growing else given),
         )
     )
-    return going, new[len(surplus_new) :]
+    return going, new[len(surplus_new) :], old[len(surplus_old) :]
 
 
 def _adopt(service: ServiceView, kept: Sequence[ReplicaView]) -> Plan:
@@ -79,24 +101,21 @@ def _adopt(service: ServiceView, kept: Sequence[ReplicaView]) -> Plan:
     )
 
 
-def _launch(service: ServiceView, fleet: Fleet, allowance: Allowance, kept: int, now: datetime) -> Plan:
-    """Fill the places that are both wanted and free; who is on the way out holds a place until it has ended."""
-    wanted = allowance.new - kept
-    free = allowance.live - fleet.live
-    launches = launch(service, fleet, min(wanted, free), now)
-    if wanted <= max(0, free) or not fleet.leaving:
-        return launches
+def _launch(
+    service: ServiceView, fleet: Fleet, allowance: Allowance, new: int, old: int, now: datetime, halted: bool
+) -> Plan:
+    """Fill the places that are both wanted and free; who is on the way out holds a place until it has ended.
+
+    `new` and `old`: how many of each side stay. What serves comes first: the old ones that are brought back.
+    """
+    free = max(0, allowance.live - fleet.live)
+    missing_old = max(0, allowance.old - old) if allowance.back else 0
+    missing_new = max(0, allowance.new - new) if allowance.growing and not halted else 0
+    good = service.rollout.good_version if service.rollout else 0
+    brought = launch(service, fleet, min(missing_old, free), now, good) if missing_old else Plan()
+    made = launch(service, fleet, min(missing_new, free - len(brought.actions)), now)
+    if missing_old + missing_new <= free or not fleet.leaving:
+        return join((brought, made))
     goers = sorted(replica.number for replica in fleet.leaving)
     note = f"{named(goers)} must end before more are launched"
-    return join((launches, Plan(notes=(note,))))
-
-
-def _explain(service: ServiceView, fleet: Fleet, allowance: Allowance, halted: str | None) -> Plan:
-    """What an update waits for."""
-    if not fleet.old or not allowance.old:
-        return Plan()
-    older = some(allowance.old, "older replica")
-    if halted:
-        return Plan(notes=(f"{older} kept, because version {service.version} was given up",))
-    ready = f"{count_ready(fleet.new)} of {service.target} ready"
-    return Plan(notes=(f"version {service.version} takes over: {ready}, {older} kept until it is",))
+    return join((brought, made, Plan(notes=(note,))))

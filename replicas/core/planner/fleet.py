@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from replicas.core.values import OperationKind, ReplicaState
+from replicas.core.values import OperationKind, ReplicaState, RolloutState
 from replicas.core.views import ReplicaView, ServiceView
 
 S = ReplicaState
@@ -17,7 +17,8 @@ RANK = {S.PENDING: 0, S.PROVISIONING: 1, S.STARTING: 2, S.NOT_READY: 3, S.READY:
 class Fleet:
     """`new` and `old` may stay; `unwanted` must go, each with its reason; `leaving` is on its way; `ended` is history.
 
-    `new` is of the active version, or will be by adoption; `old` is of any other version.
+    `new` is of the active version, or will be by adoption; `old` is of any other version; `held` of one that the
+    rollout keeps from traffic.
     Everything but `ended` is alive and holds a place, until its down has ended.
     """
 
@@ -26,16 +27,17 @@ class Fleet:
     unwanted: tuple[tuple[ReplicaView, str], ...]
     leaving: tuple[ReplicaView, ...]
     ended: tuple[ReplicaView, ...]
+    held: tuple[ReplicaView, ...] = ()
 
     @property
     def live(self) -> int:
         """How many replicas hold a place."""
-        return len(self.new) + len(self.old) + len(self.unwanted) + len(self.leaving)
+        return len(self.staying) + len(self.leaving)
 
     @property
     def staying(self) -> tuple[ReplicaView, ...]:
         """The live replicas whose end has not been decided."""
-        return self.new + self.old + tuple(replica for replica, _ in self.unwanted)
+        return self.new + self.old + self.held + tuple(replica for replica, _ in self.unwanted)
 
 
 def sort_out(service: ServiceView, replicas: Iterable[ReplicaView]) -> Fleet:
@@ -45,7 +47,9 @@ def sort_out(service: ServiceView, replicas: Iterable[ReplicaView]) -> Fleet:
     unwanted: list[tuple[ReplicaView, str]] = []
     leaving: list[ReplicaView] = []
     ended: list[ReplicaView] = []
-    ours = service.compatible | {service.version}
+    held: list[ReplicaView] = []
+    ours = adopted(service) | {service.version}
+    unlisted = service.rollout.held if service.rollout else frozenset()
     for replica in replicas:
         if replica.state.ended:
             ended.append(replica)
@@ -55,9 +59,22 @@ def sort_out(service: ServiceView, replicas: Iterable[ReplicaView]) -> Fleet:
             unwanted.append((replica, reason))
         elif replica.version in ours:
             new.append(replica)
+        elif replica.version in unlisted:
+            held.append(replica)
         else:
             old.append(replica)
-    return Fleet(tuple(new), tuple(old), tuple(unwanted), tuple(leaving), tuple(ended))
+    return Fleet(tuple(new), tuple(old), tuple(unwanted), tuple(leaving), tuple(ended), tuple(held))
+
+
+def adopted(service: ServiceView) -> frozenset[int]:
+    """The versions whose replicas the active one adopts: none while it is given up for a good one."""
+    return frozenset() if given_up(service) else service.compatible
+
+
+def given_up(service: ServiceView) -> bool:
+    """True when the rollout has failed and there is a good version to fill its places with."""
+    rollout = service.rollout
+    return rollout is not None and rollout.state is RolloutState.FAILED and rollout.good_version != 0
 
 
 def goes_down(replica: ReplicaView) -> bool:

@@ -43,14 +43,18 @@ def halt(service: ServiceView, fleet: Fleet) -> str | None:
     )
 
 
-def launch(service: ServiceView, fleet: Fleet, places: int, now: datetime) -> Plan:
-    """Fill up to `places` places. A failed replica keeps one of them waiting until its backoff is over."""
+def launch(service: ServiceView, fleet: Fleet, places: int, now: datetime, version: int | None = None) -> Plan:
+    """Fill up to `places` places with replicas of a version (None: the active one).
+
+    A failed replica keeps one of the places waiting until its backoff is over.
+    """
     if places <= 0:
         return Plan()
-    gaps = find_gaps(service, fleet, now)[:places]
+    version = service.version if version is None else version
+    gaps = find_gaps(service, fleet, now, version)[:places]
     due = [gap for gap in gaps if gap.due is None]
-    creates = [_replace_failed(service, gap) for gap in due]
-    creates += _fill(service, fleet, places - len(gaps))
+    creates = [_replace_failed(version, gap) for gap in due]
+    creates += _fill(service, fleet, places - len(gaps), version)
     held = [gap for gap in gaps if gap.due is not None]
     return Plan(
         actions=tuple(creates),
@@ -59,15 +63,15 @@ def launch(service: ServiceView, fleet: Fleet, places: int, now: datetime) -> Pl
     )
 
 
-def find_gaps(service: ServiceView, fleet: Fleet, now: datetime) -> Sequence[Gap]:
-    """The places of failed replicas of the active version, those that may be filled first in front.
+def find_gaps(service: ServiceView, fleet: Fleet, now: datetime, version: int) -> Sequence[Gap]:
+    """The places of failed replicas of a version, those that may be filled first in front.
 
     A gap that stayed open for `reset_after_seconds` beyond its backoff (the target was lower for a while) is forgotten:
     who comes then begins a new line.
     """
     taken = _replaced(fleet)
     gaps = []
-    for replica in failures(service, fleet.ended):
+    for replica in failures(service, fleet.ended, version):
         if replica.number in taken:
             continue
         restarts = count_restarts(replica, service.restart)
@@ -100,40 +104,42 @@ def _replaced(fleet: Fleet) -> set[int]:
     return {replica.replaces for replica in everyone if replica.replaces is not None}
 
 
-def _replace_failed(service: ServiceView, gap: Gap) -> Create:
+def _replace_failed(version: int, gap: Gap) -> Create:
     reason = f"replaces replica {gap.replica.number}, which failed{after(gap.replica.reason)}"
     if gap.restarts > 1:
         reason += f" ({gap.restarts} failures in a row)"
-    return Create(service.version, gap.replica.number, gap.restarts, reason)
+    return Create(version, gap.replica.number, gap.restarts, reason)
 
 
-def _fill(service: ServiceView, fleet: Fleet, places: int) -> list[Create]:
+def _fill(service: ServiceView, fleet: Fleet, places: int, version: int) -> list[Create]:
     """Launch at once into places that no failure holds; name whose place it is where that is known."""
     if places <= 0:
         return []
-    creates = [_replace_gone(service, replica) for replica in _find_gone(service, fleet)[:places]]
-    rest = Create(service.version, None, 0, f"{service.target} wanted, {len(fleet.new)} there")
-    if fleet.old:
-        rest = Create(service.version, None, 0, f"version {service.version} takes over")
+    creates = [_replace_gone(version, replica) for replica in find_gone(fleet, version)[:places]]
+    rest = Create(version, None, 0, f"{service.target} wanted, {len(fleet.new)} there")
+    if version != service.version:
+        rest = Create(version, None, 0, f"version {version} is kept until version {service.version} has proved itself")
+    elif fleet.old:
+        rest = Create(version, None, 0, f"version {version} takes over")
     return creates + [rest] * (places - len(creates))
 
 
-def _find_gone(service: ServiceView, fleet: Fleet) -> list[ReplicaView]:
-    """Replicas of the active version that were taken away though one was wanted, the latest first."""
+def find_gone(fleet: Fleet, version: int) -> list[ReplicaView]:
+    """Replicas of a version that were taken away though one was wanted, the latest first."""
     taken = _replaced(fleet)
     gone = [
         replica
         for replica in fleet.ended
-        if replica.version == service.version
+        if replica.version == version
         and replica.number not in taken
         and (replica.state is S.PREEMPTED or (replica.state is S.TERMINATED and replica.retire_reason is not None))
     ]
     return sorted(gone, key=ended_at, reverse=True)
 
 
-def _replace_gone(service: ServiceView, replica: ReplicaView) -> Create:
+def _replace_gone(version: int, replica: ReplicaView) -> Create:
     why = "was preempted" if replica.state is S.PREEMPTED else f"was taken away{after(replica.retire_reason or '')}"
-    return Create(service.version, replica.number, 0, f"replaces replica {replica.number}, which {why}")
+    return Create(version, replica.number, 0, f"replaces replica {replica.number}, which {why}")
 
 
 def _backoff_notes(policy: RestartPolicy, held: Sequence[Gap]) -> Iterable[str]:

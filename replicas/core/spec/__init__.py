@@ -5,7 +5,7 @@ from replicas.core.spec.errors import SpecError, SpecErrors
 from replicas.core.spec.expand import expand
 from replicas.core.spec.masking import MASK
 from replicas.core.spec.parse import Parsed, parse
-from replicas.core.spec.ports import hardcoded_port
+from replicas.core.spec.ports import hardcoded_port, listens_on_one_port
 from replicas.core.spec.resources import Resources
 from replicas.core.spec.schema import schema, schema_text
 from replicas.core.spec.service import LivenessProbe, Pool, ReadinessProbe, ReplicaPolicy, Restart, Rollout, Service
@@ -34,6 +34,7 @@ __all__ = [
     "expand",
     "hardcoded_port",
     "line_changes",
+    "listens_on_one_port",
     "parse",
     "schema",
     "schema_text",

@@ -17,20 +17,26 @@ def hardcoded_port(spec: Spec) -> str | None:
     None if nothing speaks for that. Addresses of others (http://db:8080) and the values of options that are about no
     port or address do not count.
     """
-    port, run = spec.port, spec.run
-    if port is None or not run or spec.provider != _SHARED_HOST or spec.most < 2:
-        return None
-    lines = [line for line in run.splitlines() if not line.lstrip().startswith("#")]
-    if any(_READS_PORT.search(line) for line in lines):
-        return None
-    words = str(expand("\n".join(lines), spec.envs)).split()
-    literal = re.compile(rf"(?<![\w.]){port}(?![\w.])")
-    named = (literal.search(word) and _is_own(word, before) for word, before in zip(words, ["", *words], strict=False))
-    if not any(named):
+    if spec.most < 2 or not listens_on_one_port(spec):
         return None
     return (
-        f"run listens on port {port} whatever the replica, but {spec.most} replicas share this host and only one "
-        f"of them can have that port: use $PORT in place of {port}, or set the number of replicas to 1"
+        f"run listens on port {spec.port} whatever the replica, but {spec.most} replicas share this host and only one "
+        f"of them can have that port: use $PORT in place of {spec.port}, or set the number of replicas to 1"
+    )
+
+
+def listens_on_one_port(spec: Spec) -> bool:
+    """True when two replicas of the spec, of whatever version, would fight for a port of this host."""
+    port, run = spec.port, spec.run
+    if port is None or not run or spec.provider != _SHARED_HOST:
+        return False
+    lines = [line for line in run.splitlines() if not line.lstrip().startswith("#")]
+    if any(_READS_PORT.search(line) for line in lines):
+        return False
+    words = str(expand("\n".join(lines), spec.envs)).split()
+    literal = re.compile(rf"(?<![\w.]){port}(?![\w.])")
+    return any(
+        literal.search(word) and _is_own(word, before) for word, before in zip(words, ["", *words], strict=False)
     )
 
 

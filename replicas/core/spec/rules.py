@@ -108,6 +108,9 @@ def _rollout(rollout: Rollout) -> Iterator[Problem]:
             (*at, "max_surge"),
             "cannot be 0 while max_unavailable is 0 too, as nothing could move: set one of them to 1",
         )
+    if rollout.canary is not None and rollout.mode == "blue_green":
+        message = "is for rolling updates: blue_green tries the whole new set before it switches. Remove one of them"
+        yield (*at, "canary"), message
     for name in ("max_unavailable", "canary"):
         amount = getattr(rollout, name)
         if isinstance(amount, str) and int(amount.rstrip("%")) > 100:

@@ -171,7 +171,10 @@ class Rollout(Section):
     progress_deadline_seconds: Interval | None = Field(
         default=None, description="No progress for so long is a failure; 600 beyond the initial delay if not given."
     )
-    min_ready_seconds: Seconds = Field(default=0, description="A new replica counts once it was ready for so long.")
+    min_ready_seconds: Seconds = Field(default=10, description="A new replica counts once it was ready for so long.")
+    max_failures: Ordinal = Field(
+        default=3, description="So many failed replicas of the new version, and it is given up."
+    )
     keep_old_seconds: Seconds = Field(default=0, description="Blue-green: how long the old replicas are kept.")
 
 
