@@ -103,6 +103,7 @@ def adopt(replica_id: int, version: int, *, reason: str, actor: str) -> bool:
             new=replica.state,
             version=row,
             version_number=row.number,
+            adopted_at=clock.now(),
         )
 
 

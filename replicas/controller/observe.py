@@ -103,6 +103,7 @@ def observe(now: datetime) -> World:
 COLUMNS = (
     "id", "service_id", "number", "version_number", "state", "state_since", "created_at", "outcome", "launched_at",
     "ready_at", "ended_at", "restarts", "replaces", "retire_reason", "reason", "provider", "handle", "purge",
+    "adopted_at",
 )  # fmt: skip
 
 
@@ -269,4 +270,5 @@ def _view(row: dict[str, Any], operation: OperationView | None) -> ReplicaView:
         retire_reason=row["retire_reason"] or None,
         reason=row["reason"],
         operation=operation,
+        adopted_at=row["adopted_at"],
     )

@@ -39,7 +39,8 @@ class ReplicaView:
 
     `restarts`: failures in a row of the line of replicas that it continues; `replaces`: the number of the one it
     replaces. `in_flight`: requests it is serving, None where nothing measures them. `ready_at`: when it was ready for
-    the first time. `reason`: of an ended replica, why it ended (not who cleaned up).
+    the first time. `adopted_at`: when it was given the number of its version.
+    `reason`: of an ended replica, why it ended (not who cleaned up).
     """
 
     id: int
@@ -58,6 +59,7 @@ class ReplicaView:
     reason: str = ""
     operation: OperationView | None = None
     in_flight: int | None = None
+    adopted_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

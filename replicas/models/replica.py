@@ -47,6 +47,7 @@ class Replica(models.Model):
     provisioning_at = models.DateTimeField(null=True, blank=True)
     launched_at = models.DateTimeField(null=True, blank=True)
     ready_at = models.DateTimeField(null=True, blank=True)
+    adopted_at = models.DateTimeField(null=True, blank=True, help_text="when it was given the number of its version")
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

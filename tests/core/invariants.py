@@ -4,9 +4,9 @@ from collections import Counter
 from datetime import timedelta
 
 from replicas.core import lifecycle
-from replicas.core.planner import Action, Cancel, Create, Drain, Plan, plan
+from replicas.core.planner import Action, Cancel, Create, Drain, OnReplica, OnRollout, Plan, plan
 from replicas.core.status import status
-from replicas.core.values import Desired, ReplicaState, ServiceStatus
+from replicas.core.values import Desired, ReplicaState, RolloutState, ServiceStatus
 from tests.core.world import World
 
 S = ReplicaState
@@ -15,7 +15,7 @@ S = ReplicaState
 def check_plan(world: World, decided: Plan) -> None:
     """A plan for the world as it is."""
     creates = [action for action in decided.actions if isinstance(action, Create)]
-    others = [action for action in decided.actions if not isinstance(action, Create)]
+    others = [action for action in decided.actions if isinstance(action, OnReplica)]
     assert all(action.reason for action in decided.actions)
     aimed = Counter(action.replica_id for action in others)
     assert max(aimed.values(), default=0) <= 1, f"two actions on one replica: {others}"
@@ -26,16 +26,38 @@ def check_plan(world: World, decided: Plan) -> None:
     if decided.halted:
         assert not creates
         _check_halt(world)
-    _check_capacity(world, decided)
     _check_wake_at(world, decided)
     _check_status(world, decided)
 
 
-def check_applied(world: World) -> None:
-    """After a plan was carried out: what may stay is within bounds."""
+def carry_out(world: World, decided: Plan) -> None:
+    """Carry a plan out, and look at what it alone has done: to whom gets traffic, and to how many there are."""
+    before, floor = len(world.serving()), world.floor()
+    asked = {
+        a.replica_id for a in decided.actions if isinstance(a, Drain) and world.doomed(world.replicas[a.replica_id])
+    }
+    asked &= {row.id for row in world.serving()}
+    world.apply(decided)
+    if world.service.desired is Desired.DOWN:
+        assert not [row for row in world.staying() if not world.doomed(row)]
+        return
+    least = world.service.target if decided.halted else min(floor, world.floor())
+    after = len(world.serving())
+    assert after >= min(before - len(asked), least), f"traffic taken from {before - after} of {before}: {decided}"
+    if any(isinstance(action, OnRollout) for action in decided.actions):
+        return  # what that makes possible, the next plan does
     kept = [row for row in world.staying() if not world.doomed(row)]
-    wanted = world.bound() if world.service.desired is Desired.UP else 0
-    assert len(kept) <= wanted, f"{len(kept)} kept, {wanted} allowed"
+    assert len(kept) <= world.bound(), f"{len(kept)} kept, {world.bound()} allowed"
+
+
+def serving_now(world: World) -> int:
+    """How many get traffic."""
+    return len(world.serving())
+
+
+def check_listing(world: World, before: int) -> None:
+    """What people do to versions takes traffic from nobody: the controller does, and within its bounds."""
+    assert len(world.serving()) >= before
 
 
 def check_late(world: World, limit: int) -> None:
@@ -44,10 +66,20 @@ def check_late(world: World, limit: int) -> None:
 
 
 def check_rest(world: World) -> None:
-    """Everything works: the target is reached by the active version alone, and nothing is left to do or to wait for."""
+    """Whatever was: the target gets traffic, of versions that work, and nothing is left to do or to wait for."""
     wanted = world.service.target if world.service.desired is Desired.UP else 0
-    assert world.ready(world.service.version) == len(world.live()) == wanted
-    assert world.decide() == Plan()
+    assert len(world.serving()) == len(world.live()) == wanted, world.live()
+    assert not [row for row in world.live() if world.versions[row.version].bad]
+    decided = world.decide()
+    assert (decided.actions, decided.wake_at) == ((), None)
+    rollout = world.rollout
+    if world.service.desired is Desired.UP and wanted:
+        assert rollout.state in (RolloutState.SUCCEEDED, RolloutState.FAILED), rollout
+        if rollout.state is RolloutState.SUCCEEDED:
+            assert decided == Plan()
+            assert {row.version for row in world.live()} == {world.service.version}
+        else:
+            assert rollout.good_version
 
 
 def _check_applies(world: World, action: Action) -> None:
@@ -61,16 +93,20 @@ def _check_launches(world: World, creates: list[Create]) -> None:
     """No more than there is room for, nobody's place filled twice, and not before a backoff is over."""
     live, bound = len(world.live()), world.bound()
     assert live + len(creates) <= bound, f"above {bound}: {creates}"
-    assert all(action.version == world.service.version for action in creates)
+    good = world.rollout.good_version if world.unsettled() else 0
+    assert {action.version for action in creates} <= {world.service.version, good}
     lines = [action.replaces for action in creates if action.replaces is not None]
     lines += [row.replaces for row in world.replicas.values() if row.replaces is not None]
     assert max(Counter(lines).values(), default=0) <= 1, f"two replicas in one place: {creates}"
     if world.clock_was_set_back():
         return
-    held = {row.number for row in world.open_failures() if world.held_until(row) > world.now}
+    failed = [*world.open_failures(), *(world.open_failures(good) if good else ())]
+    held = {row.number for row in failed if world.held_until(row) > world.now}
     assert not held & {action.replaces for action in creates}, f"before the backoff is over: {creates}"
     due = {row.number for row in world.open_failures()} - held
-    fresh = [action for action in creates if action.replaces not in due]
+    held = {row.number for row in world.open_failures()} & held
+    own = [action for action in creates if action.version == world.service.version]
+    fresh = [action for action in own if action.replaces not in due]
     assert len(fresh) <= max(0, bound - live - len(held)), f"the places of {held} were filled past their backoff"
 
 
@@ -84,39 +120,28 @@ def _check_halt(world: World) -> None:
     assert world.ready(world.service.version) == 0
 
 
-def _check_capacity(world: World, decided: Plan) -> None:
-    """Ready replicas are given up only as far as the floor allows, unless somebody asked for it."""
-    if world.service.desired is Desired.DOWN:
-        return
-    rows = [world.replicas[action.replica_id] for action in decided.actions if isinstance(action, Drain)]
-    given_up = [row for row in rows if row.state is S.READY and not world.doomed(row)]
-    if given_up:
-        asked = sum(row.state is S.READY and world.doomed(row) for row in rows)
-        floor = world.service.target if decided.halted else world.floor()
-        assert world.ready() - asked - len(given_up) >= floor, f"too many ready ones given up: {given_up}"
-
-
 def _check_wake_at(world: World, decided: Plan) -> None:
     """Time alone changes nothing before `wake_at`."""
     assert decided.wake_at is None or decided.wake_at > world.now
-    if any(isinstance(action, Create) for action in decided.actions) or world.clock_was_set_back():
+    if any(isinstance(action, Create | OnRollout) for action in decided.actions) or world.clock_was_set_back():
         return
     end = world.now + timedelta(days=1) if decided.wake_at is None else decided.wake_at - timedelta(milliseconds=1)
-    just_before = plan(world.service, list(world.replicas.values()), end)
+    just_before = plan(world.seen(), list(world.replicas.values()), end)
     assert just_before.actions == decided.actions
     assert just_before.notes == decided.notes
 
 
 def _check_status(world: World, decided: Plan) -> None:
     """The status says what is true."""
-    state, reason = status(world.service, list(world.replicas.values()), decided)
+    state, reason = status(world.seen(), list(world.replicas.values()), decided)
     assert reason.strip()
     assert "\n" not in reason
     if world.service.desired is Desired.DOWN:
         assert state in (ServiceStatus.SHUTTING_DOWN, ServiceStatus.FAILED_CLEANUP, ServiceStatus.DOWN)
         assert (state is ServiceStatus.SHUTTING_DOWN) == bool(world.live())
         return
-    assert (state is ServiceStatus.READY) == (world.ready() > 0)
-    assert (state is ServiceStatus.NO_REPLICA) == (world.service.target == 0 and not world.ready())
-    if decided.halted and not world.ready() and world.service.target:
+    serving = len(world.serving())
+    assert (state is ServiceStatus.READY) == (serving > 0)
+    assert (state is ServiceStatus.NO_REPLICA) == (world.service.target == 0 and not serving)
+    if decided.halted and not serving and world.service.target:
         assert state is ServiceStatus.FAILED

@@ -3,13 +3,13 @@
 A move takes a number, from which it picks whom it strikes; a move that nobody fits does nothing.
 """
 
+import random
 from collections.abc import Callable, Sequence
 
-from replicas.core.planner import Plan
-from replicas.core.values import Desired, OperationKind, ReplicaState
-from replicas.core.views import ReplicaView, Surge
-from tests.core.invariants import check_applied, check_late, check_plan
-from tests.core.world import LAUNCHING, WAY_OUT, World
+from replicas.core.values import Desired, OperationKind, ReplicaState, RolloutMode
+from replicas.core.views import ReplicaView, RolloutPolicy, Surge
+from tests.core.invariants import carry_out, check_late, check_listing, check_plan, serving_now
+from tests.core.world import LAUNCHING, Version, World
 
 S = ReplicaState
 Move = Callable[[World, int], None]
@@ -29,16 +29,11 @@ def pick(rows: Sequence[ReplicaView], number: int) -> ReplicaView | None:
 def tick(world: World, _number: int) -> None:
     decided = world.decide()
     check_plan(world, decided)
-    world.apply(decided)
-    check_applied(world)
+    carry_out(world, decided)
 
 
 def ticks(world: World, _number: int) -> None:
-    def check(decided: Plan) -> None:
-        check_plan(world, decided)
-
-    world.settle(check)
-    check_applied(world)
+    world.settle(lambda decided: check_plan(world, decided), lambda decided: carry_out(world, decided))
 
 
 def late_tick(world: World, number: int) -> None:
@@ -97,12 +92,12 @@ def operation_vanishes(world: World, number: int) -> None:
 def probe_passes(world: World, number: int) -> None:
     row = pick(world.in_state(S.STARTING, S.NOT_READY), number)
     if row:
-        world.trigger(row.id, "probe_passed")
+        world.probe(row.id)
 
 
 def probes_pass(world: World, _number: int) -> None:
     for row in world.in_state(S.STARTING, S.NOT_READY):
-        world.trigger(row.id, "probe_passed")
+        world.probe(row.id)
 
 
 def something_breaks(world: World, number: int) -> None:
@@ -155,12 +150,61 @@ def cancel(world: World, number: int) -> None:
         world.cancel_launch(row.id)
 
 
+BAD = ("", "", "", "never", "late")
+
+
+def a_version(world: World, number: int) -> Version:
+    """A new version: one time in four the process of one that there is, two times in five one that does not work."""
+    choose = random.Random(number)
+    bad = choose.choice(BAD)
+    process = world.fresh()
+    if choose.random() < 0.25:
+        process = world.versions[choose.choice(sorted(world.versions))].process
+    mode = choose.choice((RolloutMode.ROLLING, RolloutMode.ROLLING, RolloutMode.BLUE_GREEN))
+    rolling = mode is RolloutMode.ROLLING
+    policy = RolloutPolicy(
+        canary=choose.choice((None, None, 1, 2, "50%")) if rolling else None,
+        bake_seconds=choose.choice((None, 0, 20)),
+        auto_rollback=choose.random() < 0.7,
+        progress_deadline=choose.choice((60.0, 1800.0)),
+        min_ready_seconds=10.0 if bad else choose.choice((0.0, 10.0)),
+        keep_old_seconds=choose.choice((0.0, 30.0)),
+        max_failures=choose.choice((1, 3, 3, 100)),
+        one_port=choose.random() < 0.1,
+    )
+    return Version(world.fresh(), process, Surge(choose.randrange(4), choose.randrange(3)), policy, mode, bad)
+
+
 def update(world: World, number: int) -> None:
-    """A new version, which adopts the replicas of some others one time in four."""
-    surge = Surge(number % 3, number // 3 % 3)
-    known = sorted({row.version for row in world.live() if row.state not in WAY_OUT})
-    adopts = {version for version in known if number // 9 % 4 == 0 and (number // 36 + version) % 3}
-    world.update(frozenset(adopts), surge)
+    before = serving_now(world)
+    world.update(a_version(world, number))
+    check_listing(world, before)
+
+
+def pause(world: World, _number: int) -> None:
+    world.pause()
+
+
+def resume(world: World, _number: int) -> None:
+    world.resume()
+
+
+def promote(world: World, _number: int) -> None:
+    world.promote()
+
+
+def abort(world: World, _number: int) -> None:
+    before = serving_now(world)
+    world.abort()
+    check_listing(world, before)
+
+
+def rollback(world: World, number: int) -> None:
+    before = serving_now(world)
+    others = [version for version in sorted(world.versions) if version != world.service.version]
+    if others:
+        world.go_back(others[number % len(others)])
+    check_listing(world, before)
 
 
 def restart(world: World, _number: int) -> None:
@@ -182,5 +226,6 @@ OUTSIDE: tuple[Move, ...] = (
 MOVES: tuple[Move, ...] = (
     *OUTSIDE, launches_end, probes_pass, probes_pass, downs_end, something_breaks, something_breaks,
     tick, tick, ticks, ticks, ticks, late_tick, late_tick,
-    everything_crashes, time_passes, time_passes, scale, terminate, cancel, update, update, restart, down, up, up,
+    everything_crashes, time_passes, time_passes, time_passes, scale, terminate, cancel, update, update, update,
+    restart, down, up, up, pause, resume, resume, promote, abort, rollback,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from replicas.core.views import RestartPolicy, Surge
 from tests.core.cast import web
-from tests.core.invariants import check_plan, check_rest
+from tests.core.invariants import carry_out, check_plan, check_rest
 from tests.core.moves import MOVES, Move, clock_jumps, launches_end, probes_pass, ticks
 from tests.core.world import World
 
@@ -27,7 +27,7 @@ def follow(world: World, walk: Walk) -> None:
     """Make the moves, then let everything work."""
     for move, number in walk:
         move(world, number)
-    world.heal(lambda decided: check_plan(world, decided))
+    world.heal(lambda decided: check_plan(world, decided), lambda decided: carry_out(world, decided))
     check_rest(world)
 
 

@@ -13,7 +13,7 @@ from replicas.core.planner.leaving import see_off, take_all, take_away
 from replicas.core.planner.proof import Proof, prove
 from replicas.core.planner.rolling import Allowance, allow, keepable
 from replicas.core.planner.telling import tell
-from replicas.core.values import Desired
+from replicas.core.values import Desired, RolloutState
 from replicas.core.views import ReplicaView, ServiceView
 from replicas.core.wording import named
 
@@ -31,7 +31,7 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
     if service.desired is Desired.DOWN:
         return join((ending, take_all(going_order(fleet.staying), "the service is being taken down")))
     asked = Plan(actions=tuple(take_away(replica, reason) for replica, reason in fleet.unwanted))
-    halted = None if given_up(service) else halt(service, fleet)
+    halted = None if given_up(service) else halt(service, fleet) or _ended_so(service)
     proof = prove(service, fleet.new, now)
     verdict = judge(service, fleet, proof, halted, now)
     if any(isinstance(action, Fail | Rollback) for action in verdict.actions):
@@ -61,6 +61,16 @@ def _believe(service: ServiceView, now: datetime) -> ServiceView:
     return service
 
 
+def _ended_so(service: ServiceView) -> str | None:
+    """Why nothing is launched after a rollout that failed with nothing to fall back on, also when its failures are
+    history by now.
+    """
+    rollout = service.rollout
+    if rollout is None or rollout.state is not RolloutState.FAILED or rollout.to_version != service.version:
+        return None
+    return rollout.reason or f"version {service.version} was given up"
+
+
 def _look_again(proof: Proof, allowance: Allowance, fleet: Fleet) -> datetime | None:
     """When time alone makes room: a new one proves itself, or the old ones have been kept for long enough."""
     moments = (proof.due, allowance.kept_until if fleet.old else None)
@@ -73,7 +83,8 @@ def _choose(
     """Who goes because there are too many, and who of the new and of the old ones stays."""
     worth = fleet.old if allowance.still else keepable(service, fleet.old)
     kept = {replica.id for replica in worth}
-    idle = [] if allowance.still else [*fleet.held, *(r for r in fleet.old if r.id not in kept)]
+    held = going_order(fleet.held)
+    idle = [*held[: len(held) - allowance.idle], *(r for r in fleet.old if r.id not in kept)]
     old, new = going_order(worth), going_order(fleet.new)
     surplus_old = old[: max(0, len(old) - allowance.old)]
     surplus_new = new[: max(0, len(new) - allowance.new)]

@@ -8,11 +8,9 @@ from replicas.core.planner.actions import Fail, OnRollout, Plan, Progress, Promo
 from replicas.core.planner.fleet import Fleet, given_up
 from replicas.core.planner.proof import Proof, ready_since
 from replicas.core.planner.rolling import in_canary
-from replicas.core.values import ReplicaState, RolloutKind, RolloutMode, RolloutState
+from replicas.core.values import RolloutKind, RolloutMode, RolloutState
 from replicas.core.views import ReplicaView, RolloutView, ServiceView
 from replicas.core.wording import after, seconds, some, times
-
-S = ReplicaState
 
 
 def judge(service: ServiceView, fleet: Fleet, proof: Proof, halted: str | None, now: datetime) -> Plan:
@@ -30,7 +28,8 @@ def judge(service: ServiceView, fleet: Fleet, proof: Proof, halted: str | None, 
         return Plan(actions=(Progress(rollout.id, rollout.revision, proof.proven, reason),))
     if rollout.paused_at is not None:
         return Plan()
-    failure = halted or why_failed(service, rollout, fleet, proof, now)
+    hopeless = halted if rollout.good_version or not fleet.new else None  # one on its way may still be ready
+    failure = hopeless or why_failed(service, rollout, fleet, proof, now)
     if failure:
         return Plan(actions=_give_up(service, rollout, failure))
     return _get_on(service, rollout, fleet, proof, now)
@@ -114,7 +113,7 @@ def baked(service: ServiceView, fleet: Fleet, canary: int, now: datetime) -> dat
     """
     if service.policy.bake_seconds is None:
         return None
-    serving = [replica for replica in fleet.new if replica.state is S.READY]
+    serving = [replica for replica in fleet.new if ready_since(service, replica) is not None]
     if len(serving) < canary:
         return None
     wait = max(service.policy.bake_seconds, service.policy.min_ready_seconds)
@@ -124,7 +123,7 @@ def baked(service: ServiceView, fleet: Fleet, canary: int, now: datetime) -> dat
 
 def _moments(service: ServiceView, fleet: Fleet, serving: list[ReplicaView]) -> list[datetime]:
     """When the canaries became ready, and when one failed."""
-    moments = [ready_since(service, replica) for replica in serving]
+    moments = [since for replica in serving if (since := ready_since(service, replica)) is not None]
     return moments + [ended_at(replica) for replica in failures(service, fleet.ended)]
 
 

@@ -19,21 +19,21 @@ class Proof:
 
 def prove(service: ServiceView, new: Sequence[ReplicaView], now: datetime) -> Proof:
     """Count those that have been ready for min_ready_seconds, as Nomad does (min_healthy_time)."""
-    waits = [
-        waits_until(ready_since(service, replica), service.policy.min_ready_seconds, now)
-        for replica in new
-        if replica.state is ReplicaState.READY
-    ]
+    since = [ready_since(service, replica) for replica in new]
+    waits = [waits_until(moment, service.policy.min_ready_seconds, now) for moment in since if moment is not None]
     return Proof(sum(wait is None for wait in waits), min((wait for wait in waits if wait is not None), default=None))
 
 
-def ready_since(service: ServiceView, replica: ReplicaView) -> datetime:
-    """Since when a READY replica is ready under the active version.
+def ready_since(service: ServiceView, replica: ReplicaView) -> datetime | None:
+    """Since when a replica is ready under the active version; None while it is not.
 
     What it did before it was adopted proves nothing of a version whose probe may be another; going back to a version is
     going back to its probe.
     """
-    rollout = service.rollout
-    if rollout is None or rollout.kind is RolloutKind.ROLLBACK:
+    if replica.state is not ReplicaState.READY:
+        return None
+    if service.rollout is not None and service.rollout.kind is RolloutKind.ROLLBACK:
         return replica.state_since
-    return max(replica.state_since, rollout.started_at)
+    if replica.version != service.version:
+        return None
+    return max(replica.state_since, replica.adopted_at or replica.state_since)

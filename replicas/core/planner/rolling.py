@@ -17,7 +17,8 @@ class Allowance:
     """`live`: replicas that may be alive in all; `new` and `old`: how many of each side may stay.
 
     `back`: the missing ones of the old side are made, of the good version. `growing` False: no new one is made.
-    `still`: nothing is taken away to make room. `kept_until`: when the old ones' time after a switch is over.
+    `still`: nothing is taken away to make room, and so many `idle` ones, which get no traffic, stay too.
+    `kept_until`: when the old ones' time after a switch is over.
     """
 
     live: int
@@ -26,6 +27,7 @@ class Allowance:
     back: bool = False
     growing: bool = True
     still: bool = False
+    idle: int = 0
     kept_until: datetime | None = None
 
 
@@ -134,12 +136,14 @@ def _while_paused(service: ServiceView, rollout: RolloutView, fleet: Fleet, proo
     gone = len(find_gaps(service, fleet, now, service.version)) + len(find_gone(fleet, service.version))
     side = min(target, len(fleet.new) + gone)
     if rollout.mode is RolloutMode.BLUE_GREEN:
-        old = target if back else min(target, others)
-        return Allowance(live=live, new=target if rollout.switched_at else side, old=old, back=back, still=True)
-    excess = max(0, others + len(fleet.new) + len(fleet.held) - live)
-    kept = max(min(others, floor(service) - proof.proven), others - excess)
-    old = max(kept, target - side if back else 0)
-    return Allowance(live=live, new=max(0, min(side, live - old)), old=old, back=back, still=True)
+        old, new = target if back else min(target, others), target if rollout.switched_at else side
+    else:
+        excess = max(0, others + len(fleet.new) - live)
+        kept = max(min(others, floor(service) - proof.proven), others - excess)
+        old = max(kept, target - side if back else 0)
+        new = max(0, min(side, live - old))
+    idle = max(0, live - max(old, others) - max(new, len(fleet.new)))
+    return Allowance(live=live, new=new, old=old, back=back, still=True, idle=min(idle, len(fleet.held)))
 
 
 def _after_failure(service: ServiceView, rollout: RolloutView, fleet: Fleet, proof: Proof, now: datetime) -> Allowance:
