@@ -37,6 +37,7 @@ def service(
     threshold: float = 30,
     surge: int = 0,
     unavailable: int = 1,
+    min_ready: float = 0,
 ) -> str:
     """The YAML of a service. `head` is put among the top keys, `tail` into the section `service`.
 
@@ -60,7 +61,7 @@ def service(
         "    timeout_seconds: 5",
         f"    endpoint_probe_interval_seconds: {interval:g}",
         f"    consecutive_failure_threshold_timeout: {threshold:g}",
-        f"  rollout: {{max_surge: {surge}, max_unavailable: {unavailable}}}",
+        f"  rollout: {{max_surge: {surge}, max_unavailable: {unavailable}, min_ready_seconds: {min_ready:g}}}",
     ]
     lines += [f"  {line}" for line in tail.rstrip().splitlines()] if tail else []
     return "\n".join(lines) + "\n"

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from replicas.core.values import Desired, OperationKind, ReplicaState, RolloutMode
 from replicas.core.views import ReplicaView, RolloutPolicy, Surge
 from tests.core.invariants import carry_out, check_late, check_listing, check_plan, serving_now
-from tests.core.world import LAUNCHING, Version, World
+from tests.core.rows import LAUNCHING, Version
+from tests.core.world import World
 
 S = ReplicaState
 Move = Callable[[World, int], None]

@@ -42,7 +42,7 @@ def allow(service: ServiceView, fleet: Fleet, proof: Proof, halted: bool, now: d
     if rollout is not None and given_up(service):
         return _after_failure(service, rollout, fleet, proof, now)
     if rollout is not None and rollout.state is RolloutState.PROGRESSING and rollout.paused_at is not None:
-        return _while_paused(service, rollout, fleet, proof, now)
+        return _while_paused(service, rollout, fleet, proof, halted, now)
     if rollout is not None and rollout.mode is RolloutMode.BLUE_GREEN:
         return _blue_green(service, rollout, fleet, now)
     return _rolling(service, rollout, fleet, proof, halted)
@@ -126,7 +126,9 @@ def _blue_green(service: ServiceView, rollout: RolloutView, fleet: Fleet, now: d
     return Allowance(live=2 * target if others else target, new=target, old=old, kept_until=until)
 
 
-def _while_paused(service: ServiceView, rollout: RolloutView, fleet: Fleet, proof: Proof, now: datetime) -> Allowance:
+def _while_paused(
+    service: ServiceView, rollout: RolloutView, fleet: Fleet, proof: Proof, halted: bool, now: datetime
+) -> Allowance:
     """Each side stays as large as it is; what died of it is replaced, and a new target is met by the good version."""
     target, live = service.target, _most(service)
     back = returns(service) and rollout.switched_at is None
@@ -134,7 +136,7 @@ def _while_paused(service: ServiceView, rollout: RolloutView, fleet: Fleet, proo
     if not others and not fleet.held and not back:
         return Allowance(live=live if _foreign(service, fleet) else target, new=target, old=0, still=True)
     gone = len(find_gaps(service, fleet, now, service.version)) + len(find_gone(fleet, service.version))
-    side = min(target, len(fleet.new) + gone)
+    side = min(target, len(fleet.new) + (0 if halted else gone))
     if rollout.mode is RolloutMode.BLUE_GREEN:
         old, new = target if back else min(target, others), target if rollout.switched_at else side
     else:

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("replicas", "0004_rollout"),
+        ("replicas", "0005_autoscaler"),
     ]
 
     operations = [
