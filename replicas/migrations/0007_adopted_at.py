@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("replicas", "0005_autoscaler"),
+        ("replicas", "0006_endpoints"),
     ]
 
     operations = [
