@@ -20,6 +20,7 @@ from replicas.actions.transition import writing
 from replicas.controller import reaper, watch
 from replicas.controller.apply import BATCH, Applier, Deposed
 from replicas.controller.observe import Seen, World, observe
+from replicas.controller.scaling import Scaling
 from replicas.controller.traffic import DRAIN_SECONDS, Traffic
 from replicas.core.dispatch import Dispatch, Limits, dispatch
 from replicas.core.health import PROBED
@@ -59,6 +60,7 @@ class Loop:
         self.selector.register(self.bell.socket, selectors.EVENT_READ, None)
         self.watch = watch.Watch(self.selector)
         self.traffic = Traffic.of(self.config)
+        self.scaling = Scaling()
         self.stopping = False
         self.wake_at: datetime | None = None
         self.cursor = -1  # the newest event when the rows were last read
@@ -119,6 +121,7 @@ class Loop:
                 self.beat()
                 if self.every("renew", RENEW_SECONDS):
                     self.renew(applier)
+                self.scaling.tick()
                 if self.worth_a_look():
                     self.tick(applier)
             except OperationalError:  # the database is away for a moment: nothing is lost by trying again

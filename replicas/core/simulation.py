@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from replicas.core.autoscaler import Memory, Policy, Sample, decide
+from replicas.core.autoscaler.recent import Recent
 from replicas.core.planner import Create, plan
 from replicas.core.values import Desired, ReplicaState
 from replicas.core.views import ReplicaView, ServiceView
 
 START = datetime(2000, 1, 1, tzinfo=UTC)
-FINE = 60  # seconds that are kept as one sample each
-COARSE = 10  # seconds in one of the older samples
 SPAN = 7200  # seconds of samples that are kept
 EVERY = 2  # seconds between two decisions
 
@@ -81,7 +80,7 @@ def replay(
         now = START + timedelta(seconds=second + 1)
         world.serve(requests, second, result)
         if second % every == 0:
-            wanted = scaler(world.samples, now, world.service.target)
+            wanted = scaler(world.recent.all(), now, world.service.target)
             if wanted != world.service.target:
                 result.changes += 1
                 reason = notes[-1][1] if notes else ""
@@ -101,8 +100,7 @@ class _World:
         self.settings = settings
         self.service = ServiceView(id=1, name="simulated", desired=Desired.UP, target=target, version=1, proven=True)
         self.replicas: list[ReplicaView] = []
-        self.coarse: deque[Sample] = deque(maxlen=SPAN // COARSE)
-        self.fine: deque[Sample] = deque()
+        self.recent = Recent(SPAN)
         self.queue: deque[tuple[int, float]] = deque()
         self.last = 0
         self.stale = True
@@ -129,23 +127,7 @@ class _World:
         else:
             self.queue.clear()
         waiting = sum(count for _, count in self.queue)
-        self._note(Sample(START + timedelta(seconds=second + 1), 1.0, qps=requests, queued=waiting, ready=ready))
-
-    def _note(self, sample: Sample) -> None:
-        self.fine.append(sample)
-        if len(self.fine) >= FINE + COARSE:
-            old = [self.fine.popleft() for _ in range(COARSE)]
-            self._keep(old)
-
-    @property
-    def samples(self) -> list[Sample]:
-        """All that is still looked at, in order of time."""
-        return [*self.coarse, *self.fine]
-
-    def _keep(self, old: Sequence[Sample]) -> None:
-        qps = sum(sample.qps or 0.0 for sample in old) / len(old)
-        queued = sum(sample.queued or 0.0 for sample in old) / len(old)
-        self.coarse.append(Sample(old[-1].at, float(len(old)), qps=qps, queued=queued, ready=old[-1].ready))
+        self.recent.add(Sample(START + timedelta(seconds=second + 1), 1.0, qps=requests, queued=waiting, ready=ready))
 
     def settle(self, now: datetime) -> None:
         """Replicas become ready, and the planner's wishes come true."""

@@ -17,7 +17,7 @@ from django.utils.crypto import salted_hmac
 
 from replicas.actions import scaling, services
 from replicas.actions.sealing import Unsealable, unseal
-from replicas.core.autoscaler import policy_of
+from replicas.core.autoscaler import policy_from
 from replicas.core.spec import Parsed, Spec, SpecError, SpecErrors, describe, diff, hardcoded_port, parse
 from replicas.core.spec.errors import Path
 from replicas.core.spec.loader import Document, Fields, Node, Scalar, decode, load
@@ -246,7 +246,7 @@ def _draft(
 
 def _target(spec: Spec, service: Service | None) -> int:
     """How many replicas to begin with: where the load decides, as many as it has asked for so far."""
-    policy = policy_of(spec.service)
+    policy = policy_from(spec.to_json()["service"])
     if policy is None or service is None or service.version is None or service.desired == Desired.DOWN:
         return spec.target
     if service.pinned:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicas.core.autoscaler import Decision, Memory, Mix, Policy, Sample, decide, mix, policy_of
+from replicas.core.autoscaler import Decision, Memory, Mix, Policy, Sample, decide, mix, policy_from
 from replicas.core.spec import parse
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -120,6 +120,12 @@ def test_from_zero_the_first_request_starts_one() -> None:
     assert (made.target, made.reason) == (1, "from 0 to 1 replica: requests came while there was none")
 
 
+def test_from_zero_a_request_that_only_waits_starts_one_whatever_the_signal() -> None:
+    policy = Policy(minimum=0, maximum=4, p95=0.5)
+    made = run([*samples((60, None)), Sample(NOW, 1.0, queued=1.0)], 0, policy)
+    assert made.target == 1
+
+
 def test_without_traffic_it_settles_at_zero_where_that_is_allowed() -> None:
     quiet = samples((1300, 0.0))
     assert run(quiet, 3, replace(POLICY, minimum=0)).target == 0
@@ -220,7 +226,7 @@ service:
     custom_signal: {url: "http://127.0.0.1:9/load", target_per_replica: 3}
     downscale_delay_seconds: 60
 """
-    policy = policy_of(parse(text, providers=("local",)).spec.service)
+    policy = policy_from(parse(text, providers=("local",)).spec.to_json()["service"])
     assert policy == Policy(0, 4, qps=2.5, inflight=8, custom=3, downscale_delay=60)
 
 

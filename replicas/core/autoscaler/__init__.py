@@ -2,7 +2,7 @@
 
 from replicas.core.autoscaler.decide import decide
 from replicas.core.autoscaler.mix import Mix, mix
-from replicas.core.autoscaler.policy import policy_of
+from replicas.core.autoscaler.policy import accelerator_of, policy_from
 from replicas.core.autoscaler.values import Decision, Memory, Policy, Sample
 
-__all__ = ["Decision", "Memory", "Mix", "Policy", "Sample", "decide", "mix", "policy_of"]
+__all__ = ["Decision", "Memory", "Mix", "Policy", "Sample", "accelerator_of", "decide", "mix", "policy_from"]

@@ -33,7 +33,10 @@ STALE = 15.0  # seconds without a sample after which nothing is decided
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that a decision looks at, and what the load is over the short and the long stretch."""
+    """All that a decision looks at, and what the load is over the short and the long stretch.
+
+    `wakes`: there was any request of late, also one that only waits.
+    """
 
     policy: Policy
     samples: Sequence[Sample]
@@ -44,6 +47,7 @@ class Scene:
     panic: Ask | None
     stable: Ask | None
     seen: Means
+    wakes: bool
 
     def history(self, delay: float) -> list[float | None]:
         """The load, in replicas, each STEP of the last `delay` seconds."""
@@ -116,20 +120,19 @@ def _look(
         panic=ask(policy, short, capacities),
         stable=ask(policy, long, capacities),
         seen=long,
+        wakes=any((fresh.qps, fresh.queued)),
     )
 
 
 def _burst(scene: Scene, memory: Memory) -> Decision | None:
     """What a burst asks for at once; None where there is none, or where it asks for no more than there is."""
     panic = scene.panic
-    if panic is None:
-        return None
-    wanted = scene.wanted(max(panic.load, scene.fresh.load if scene.fresh else 0.0))
-    if wanted <= scene.base:
-        return None
-    if scene.base == 0:
-        return _change(scene, _panicked(scene, memory), wanted, "requests came while there was none")
-    if panic.load < PANIC_RATIO * scene.carried:
+    load = max(panic.load if panic else 0.0, scene.fresh.load if scene.fresh else 0.0)
+    wanted = scene.wanted(load)
+    if scene.base == 0 and scene.wakes and scene.policy.maximum:
+        why = "requests came while there was none"
+        return _change(scene, _panicked(scene, memory), max(1, wanted), why)
+    if panic is None or wanted <= scene.base or panic.load < PANIC_RATIO * scene.carried:
         return None
     why = f"a burst: {panic.signal} of the last {seconds(PANIC)} fill {panic.load:.1f}"
     return _change(scene, _panicked(scene, memory), wanted, why)

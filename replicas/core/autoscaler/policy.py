@@ -1,23 +1,42 @@
 """From the `replica_policy` of a spec to what the autoscaler decides by."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from replicas.core.autoscaler.values import Policy
-from replicas.core.spec.service import Service
+
+NUMBERS = {
+    "target_qps_per_replica": "qps",
+    "target_inflight_per_replica": "inflight",
+    "target_queue_per_replica": "queue",
+    "target_p95_seconds": "p95",
+    "num_overprovision": "overprovision",
+    "upscale_delay_seconds": "upscale_delay",
+    "downscale_delay_seconds": "downscale_delay",
+}
 
 
-def policy_of(service: Service) -> Policy | None:
-    """The policy of a `service` section; None where the number of replicas is fixed."""
-    spec = service.replica_policy
-    if spec is None:
+def policy_from(service: Mapping[str, Any]) -> Policy | None:
+    """The policy of a `service` section in its JSON form; None where the number of replicas is fixed."""
+    spec = service.get("replica_policy")
+    if not spec:
         return None
+    least, most = spec["min_replicas"], spec.get("max_replicas")
+    custom = spec.get("custom_signal") or {}
+    given = {field: spec[key] for key, field in NUMBERS.items() if spec.get(key) is not None}
     return Policy(
-        minimum=spec.min_replicas,
-        maximum=spec.min_replicas if spec.max_replicas is None else spec.max_replicas,
-        qps=spec.target_qps_per_replica,
-        inflight=spec.target_inflight_per_replica,
-        queue=spec.target_queue_per_replica,
-        p95=spec.target_p95_seconds,
-        custom=spec.custom_signal.target_per_replica if spec.custom_signal else None,
-        overprovision=spec.num_overprovision or 0,
-        upscale_delay=spec.upscale_delay_seconds,
-        downscale_delay=spec.downscale_delay_seconds,
+        minimum=least,
+        maximum=least if most is None else most,
+        custom=custom.get("target_per_replica"),
+        **given,
     )
+
+
+def accelerator_of(resources: Mapping[str, Any]) -> str | None:
+    """The first accelerator that a spec's `resources` (JSON form) ask for, such as A100:8; None for none."""
+    asked = resources.get("accelerators")
+    if isinstance(asked, Mapping):
+        return next((name if count in (None, 1) else f"{name}:{count:g}" for name, count in asked.items()), None)
+    if isinstance(asked, list):
+        return str(asked[0]) if asked else None
+    return str(asked) if asked else None

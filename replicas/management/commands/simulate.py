@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from replicas.core.autoscaler import Policy, policy_of
+from replicas.core.autoscaler import Policy, policy_from
 from replicas.core.simulation import Outcome, Settings, autoscaled, replay
 from replicas.core.spec import SpecErrors, parse
 from replicas.management.tracefile import read, read_trace
@@ -55,7 +55,7 @@ class Command(Verb):
     def read_policy(self, path: Path) -> Policy:
         """The policy of a YAML that has one. Ends the command where it has none that a trace can move."""
         spec = parse(read(path), providers=registry.names()).spec
-        policy = policy_of(spec.service)
+        policy = policy_from(spec.to_json()["service"])
         if policy is None:
             fail(f"{path} has no replica_policy, so its number of replicas is fixed. Add service.replica_policy to it.")
         if policy.qps is None:
