@@ -121,7 +121,8 @@ class Loop:
                 self.beat()
                 if self.every("renew", RENEW_SECONDS):
                     self.renew(applier)
-                self.scaling.tick()
+                with self.queue_may_be_away():
+                    self.scaling.tick()
                 if self.worth_a_look():
                     self.tick(applier)
             except OperationalError:  # the database is away for a moment: nothing is lost by trying again

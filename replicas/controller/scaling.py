@@ -1,7 +1,8 @@
 """Has the autoscaler decide for each service whose number of replicas follows its load, as the gateway measured it."""
 
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -12,10 +13,13 @@ from replicas.actions import scaling
 from replicas.core.autoscaler import Memory, Policy, Sample, accelerator_of, decide, policy_from
 from replicas.core.autoscaler.recent import Recent
 from replicas.core.values import LIVE, Desired
-from replicas.models import Replica, Service, ServiceVersion
+from replicas.jobs import queue
+from replicas.models import Reading, Replica, Service, ServiceVersion
 from replicas.models import Sample as Row
 
 ACTOR = "autoscaler"
+INTERVAL = 15.0  # seconds, the default of custom_signal.interval_seconds
+FRESH = 3.0  # times the interval: so long a reading counts
 BEYOND = 120.0  # seconds of samples beyond the longest delay, for the stretch that the first entry of a history is over
 
 
@@ -25,14 +29,20 @@ class Told:
 
     policy: Policy
     accelerator: str | None
+    interval: float | None  # seconds between two readings of the operator's own number; None where there is none
 
 
 @lru_cache(maxsize=1024)
 def told_by(version_uid: str) -> Told | None:
     """What the version with this uid says, which never changes; None where its number is fixed."""
     spec = ServiceVersion.objects.values_list("spec", flat=True).get(uid=version_uid)
-    policy = policy_from(spec.get("service") or {})
-    return Told(policy, accelerator_of(spec.get("resources") or {})) if policy else None
+    service = spec.get("service") or {}
+    policy = policy_from(service)
+    if policy is None:
+        return None
+    custom = service["replica_policy"].get("custom_signal")
+    interval = float(custom.get("interval_seconds", INTERVAL)) if custom else None
+    return Told(policy, accelerator_of(spec.get("resources") or {}), interval)
 
 
 @dataclass(slots=True)
@@ -41,26 +51,47 @@ class Measured:
 
     span: float
     recent: Recent
+    interval: float | None
     newest: int = 0
+    reading: tuple[datetime, float] | None = None
 
     @classmethod
-    def of(cls, policy: Policy) -> "Measured":
+    def of(cls, told: Told) -> "Measured":
         """Nothing read yet."""
-        span = max(policy.upscale_delay, policy.downscale_delay) + BEYOND
-        return cls(span, Recent(span))
+        span = max(told.policy.upscale_delay, told.policy.downscale_delay) + BEYOND
+        return cls(span, Recent(span), told.interval)
 
     def read(self, service_id: int, now: datetime) -> list[Sample]:
         """All that still matters, with what is new in the table."""
         rows = Row.objects.filter(service=service_id, resolution=1, pk__gt=self.newest)
         if not self.newest:
             rows = rows.filter(at__gt=now - timedelta(seconds=self.span))
-        for row in rows.order_by("id"):
+        fresh = list(rows.order_by("id"))
+        readings = self.readings(service_id, fresh)
+        for row in fresh:
             self.newest = row.pk
-            self.recent.add(sample_of(row))
+            while readings and readings[0][0] <= row.at:
+                self.reading = readings.popleft()
+            self.recent.add(sample_of(row, self.custom(row.at)))
         return self.recent.all()
 
+    def readings(self, service_id: int, rows: Sequence[Row]) -> deque[tuple[datetime, float]]:
+        """The operator's own numbers of the time of these rows, and shortly before."""
+        if self.interval is None or not rows:
+            return deque()
+        since = rows[0].at - timedelta(seconds=FRESH * self.interval)
+        found = Reading.objects.filter(service=service_id, value__isnull=False, at__gt=since).order_by("at")
+        return deque((at, value) for at, value in found.values_list("at", "value") if value is not None)
 
-def sample_of(row: Row) -> Sample:
+    def custom(self, at: datetime) -> float | None:
+        """The number that counted at a time: the newest before it, for a while."""
+        if self.reading is None or self.interval is None:
+            return None
+        read, value = self.reading
+        return value if at - read <= timedelta(seconds=FRESH * self.interval) else None
+
+
+def sample_of(row: Row, custom: float | None = None) -> Sample:
     """A stored sample as the autoscaler takes it. Those that the gateway holds wait as well."""
     return Sample(
         at=row.at,
@@ -69,6 +100,7 @@ def sample_of(row: Row) -> Sample:
         inflight=row.in_flight,
         queued=row.queued + row.held,
         p95=None if row.p95 is None else row.p95 / 1000,
+        custom=custom,
         ready=len(row.replicas),
     )
 
@@ -79,6 +111,7 @@ class Scaling:
 
     every: float = 1.0
     measured: dict[int, Measured] = field(default_factory=dict)
+    asked: dict[int, float] = field(default_factory=dict)
     due: float = 0.0
 
     def tick(self) -> bool:
@@ -95,8 +128,10 @@ class Scaling:
         """Decide for one service, and carry it out."""
         number, now = row["id"], clock.now()
         kept = self.measured.get(number)
-        if kept is None or kept.span != Measured.of(told.policy).span:
-            kept = self.measured[number] = Measured.of(told.policy)
+        anew = Measured.of(told)
+        if kept is None or (kept.span, kept.interval) != (anew.span, anew.interval):
+            kept = self.measured[number] = anew
+        self.ask(number, told)
         memory = Memory.from_json(row["scaling"])
         made = decide(
             told.policy,
@@ -119,6 +154,13 @@ class Scaling:
         if made.memory != memory:
             scaling.remember(number, made.memory.to_json())
         return False
+
+    def ask(self, service_id: int, told: Told) -> None:
+        """Have the operator's own number read, where that is due. A reading more or less does no harm."""
+        if told.interval is None or time.monotonic() < self.asked.get(service_id, 0.0):
+            return
+        self.asked[service_id] = time.monotonic() + told.interval
+        queue.offer_signal(service_id)
 
 
 def services() -> Any:

@@ -16,7 +16,8 @@ def share_memory() -> None:
     import replicas.jobs.down
     import replicas.jobs.launch
     import replicas.jobs.probe
-    import replicas.jobs.pruning  # noqa: F401
+    import replicas.jobs.pruning
+    import replicas.jobs.signals  # noqa: F401
     from replicas.jobs import beats, queue
 
     queue.when_acknowledged(beats.got_through)

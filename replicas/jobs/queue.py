@@ -19,6 +19,7 @@ TARGETS: dict[OperationKind, str] = {
 PROBE = "replicas.jobs.probe.run"
 BEAT = "replicas.jobs.beats.run"
 PRUNING = "replicas.jobs.pruning.run"
+SIGNAL = "replicas.jobs.signals.run"
 PROBE_TIMEOUT_SECONDS = 300  # a probe job works for up to four minutes
 
 
@@ -71,6 +72,11 @@ def when_acknowledged(call: Callable[[Lane], None]) -> None:
 def offer_pruning() -> None:
     """Ask the short lane to remove old history."""
     send(PRUNING, 0, Lane.SHORT)
+
+
+def offer_signal(service_id: int) -> None:
+    """Ask the short lane to read the operator's own number for a service."""
+    send(SIGNAL, service_id, Lane.SHORT)
 
 
 def prune(older: timedelta) -> int:

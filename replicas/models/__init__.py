@@ -3,9 +3,21 @@
 from replicas.models.event import Event
 from replicas.models.lease import Heartbeat, Lease
 from replicas.models.operation import Operation
+from replicas.models.reading import Reading
 from replicas.models.replica import Replica
 from replicas.models.rollout import Rollout
 from replicas.models.sample import Sample
 from replicas.models.service import Service, ServiceVersion
 
-__all__ = ["Event", "Heartbeat", "Lease", "Operation", "Replica", "Rollout", "Sample", "Service", "ServiceVersion"]
+__all__ = [
+    "Event",
+    "Heartbeat",
+    "Lease",
+    "Operation",
+    "Reading",
+    "Replica",
+    "Rollout",
+    "Sample",
+    "Service",
+    "ServiceVersion",
+]
