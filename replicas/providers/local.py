@@ -22,7 +22,6 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from signal import SIGKILL
 from typing import Any
 
 from replicas.config import Config
@@ -40,7 +39,7 @@ from replicas.providers.base import (
 )
 from replicas.providers.control import BASH, Command, Control, Record, Running
 from replicas.providers.layout import ReplicaDirectory
-from replicas.providers.local_clear import clear_processes, kept, still_there
+from replicas.providers.local_clear import clear_processes, kept, kill_tree, still_there
 from replicas.providers.local_setup import Setups
 from replicas.providers.local_snapshot import Snapshots
 from replicas.providers.logs import append_to
@@ -247,8 +246,7 @@ def _end(shims: list[tuple[Control, procs.Proc]], grace: float, checkpoint: Chec
         return None
     if now > deadline + OVERDUE_SECONDS:
         for process in left:
-            for each in [*procs.descendants(process.pid), process]:
-                procs.send(*each, SIGKILL)
+            kill_tree(process)
     state = {"deadline": deadline, "asked": {str(process.pid): grace for process in left}}
     remaining = max(0.0, deadline - now)
     reason = f"its processes have {remaining:.0f} s more to end" if remaining else "its processes are being killed"

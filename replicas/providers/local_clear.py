@@ -1,5 +1,6 @@
 """Ends what a replica left behind without its shim: found by its cgroup, and by the uid in its environment."""
 
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from signal import SIGKILL
@@ -11,6 +12,7 @@ from replicas.providers.layout import ReplicaDirectory, VersionDirectory, change
 
 ROUNDS = 10
 ROUND_SECONDS = 0.5
+EXEC_SECONDS = 0.02
 
 
 def clear_processes(home: Path, place: ReplicaDirectory) -> None:
@@ -29,6 +31,23 @@ def clear(controls: list[Control], marks: dict[str, str], whose: str) -> None:
         _kill(groups, marks, whose)
     for group in groups:
         cgroups.remove(group)
+
+
+def kill_tree(shim: procs.Proc) -> None:
+    """SIGKILL everything below a shim, and then the shim itself, which does not do so.
+
+    It goes last: as long as it is there, be it stopped, whoever loses the parent becomes its child, so that what is
+    forked meanwhile is found by the next look, and be it in the middle of an exec, when it shows no environment.
+    """
+    for _ in range(ROUNDS):
+        below = procs.descendants(shim.pid)
+        if not below:
+            break
+        for process in below:
+            procs.send(*process, SIGKILL)
+        for process in below:
+            procs.wait(*process, ROUND_SECONDS / 5)
+    procs.send(*shim, SIGKILL)
 
 
 def tries(folder: Path) -> list[Control]:
@@ -61,13 +80,21 @@ def _clean(control: Control) -> bool:
 
 def _kill(groups: Iterable[Path], marks: dict[str, str], whose: str) -> None:
     left: set[procs.Proc] = set()
+    seen_none = 0
     for _ in range(ROUNDS):
         left = {process for group in groups for process in cgroups.members(group)} | set(procs.carrying(marks))
         if not left:
-            return
+            seen_none += 1
+            if seen_none == 2:
+                return
+            time.sleep(EXEC_SECONDS)  # in the middle of an exec a process shows no environment
+            continue
+        seen_none = 0
         for process in left:
             procs.send(*process, SIGKILL)
         for process in left:
             procs.wait(*process, ROUND_SECONDS)
+    if not left:
+        return
     pids = ", ".join(str(process.pid) for process in sorted(left))
     raise ProviderError(f"Processes of {whose} do not end, even by SIGKILL: {pids}. See what holds them, then retry.")

@@ -3,13 +3,12 @@ waits."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from signal import SIGKILL
 
 from replicas.providers import cgroups, environment, local_check, locks, logs, procs, trees
 from replicas.providers.base import Checkpoint, LaunchOrder, ProviderError, Waiting
 from replicas.providers.control import BASH, PYTHON, Command, Control, Running
 from replicas.providers.layout import ReplicaDirectory, VersionDirectory
-from replicas.providers.local_clear import clear, tries
+from replicas.providers.local_clear import clear, kill_tree, tries
 from replicas.providers.local_snapshot import WORK, Snapshots, copy_home
 from replicas.providers.local_told import Telling
 
@@ -190,8 +189,7 @@ class Setups:
                 latest = site.latest()
                 running = latest.running() if latest else None
                 if running:
-                    for each in [*procs.descendants(running.shim.pid), running.shim]:
-                        procs.send(*each, SIGKILL)
+                    kill_tree(running.shim)
                 self._clear(site)
                 trees.remove(version.root)
         except locks.Busy:

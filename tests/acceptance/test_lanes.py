@@ -1,6 +1,5 @@
 """The long lane and the short lane never wait for each other, and a busy pool is not taken for a wedged one."""
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,6 @@ from tests.acceptance import texts
 from tests.acceptance.blocking import BlockedLogs
 from tests.acceptance.scene import Scene
 from tests.support.polling import eventually
-
-pytestmark = pytest.mark.skipif("ROLLCALL_LONG" not in os.environ, reason="set ROLLCALL_LONG=1 to run the long cases")
-
 
 MARGIN_SECONDS = 4.0
 TOGGLED = texts.SERVER.replace(

@@ -1,5 +1,6 @@
 """The local provider after the worst: shims, workers and directories that are gone in the middle of things."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from replicas.providers import procs
+from replicas.providers.local_clear import kill_tree
 from tests.providers.cast import Cast, again, eventually
 
 # A worker as a process of its own, which kills itself at the named place.
@@ -84,6 +86,32 @@ def test_a_stopped_shim_is_overruled(local: Cast, monkeypatch: pytest.MonkeyPatc
     assert local.provider.inspect(launched.handle).kind == "running"
     local.down(order, launched.handle, grace=0.1)
     assert local.everyone() == []
+
+
+def test_what_is_forked_while_a_stopped_shim_is_overruled_goes_as_well(local: Cast) -> None:
+    seconds = f"1004{os.getpid()}"  # by which they are known
+    order = local.order(run=f"for n in $(seq 2000); do setsid env -i /bin/sleep {seconds} & done; sleep 1000")
+    launched = local.launch(order)
+    shim = procs.Proc(*local.provider.watch(launched.handle))
+    eventually(lambda: sleepers(seconds))
+    procs.send(*shim, signal.SIGSTOP)
+    kill_tree(shim)
+    procs.wait(*shim, 20)
+    assert sleepers(seconds) == []
+    local.down(order, launched.handle)
+
+
+def sleepers(seconds: str) -> list[int]:
+    """Living processes that sleep for so long."""
+    wanted = f"/bin/sleep\0{seconds}\0".encode()
+    return [pid for pid in procs.everyone() if procs.identify(pid) and _command_line(pid) == wanted]
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def test_a_replica_whose_directory_was_removed_is_still_known_and_taken_down(local: Cast) -> None:

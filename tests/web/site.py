@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from controlplane.children import table
+from tests.support.database import migrate, place_database
 from tests.support.polling import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,24 +55,6 @@ class Scribe:
         self._process.communicate(timeout=20)
 
 
-def _migrate(environment: dict[str, str]) -> None:
-    migrate = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
-    subprocess.run(migrate, cwd=ROOT, env=environment, check=True, timeout=120)
-
-
-@cache
-def _migrated() -> bytes:
-    """A database with all tables and nothing in them."""
-    with tempfile.TemporaryDirectory(prefix="rc-", dir="/tmp") as home:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL_")}
-        environment = kept | {"DJANGO_SETTINGS_MODULE": "tests.settings", "ROLLCALL_HOME": home}
-        _migrate(environment)
-        with sqlite3.connect(Path(home, "db", "rollcall.sqlite3")) as database:
-            content: bytes = database.serialize()
-        database.close()
-    return content
-
-
 class Site:
     """One home with its server. The listening socket stays open over a restart, so clients keep their address."""
 
@@ -85,10 +66,9 @@ class Site:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL_")}
         self.environment = kept | {"DJANGO_SETTINGS_MODULE": settings, "ROLLCALL_HOME": str(self.home), **environment}
         if "DATABASE_URL" in environment:
-            _migrate(self.environment)
+            migrate(self.environment)
         else:
-            (self.home / "db").mkdir(mode=0o700)
-            (self.home / "db" / "rollcall.sqlite3").write_bytes(_migrated())
+            place_database(self.home)
         self.scribe = Scribe(self.environment)
         self.process: subprocess.Popen[bytes] | None = None
         self.output = self.home / "web.out"
