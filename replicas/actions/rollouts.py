@@ -46,8 +46,8 @@ __all__ = [
 S = RolloutState
 
 
-def _going_on(service_id: int, verb: str) -> tuple[Service, Rollout]:
-    """The service and its rollout, both held. Raises Refused."""
+def _going_on(service_id: int, verb: str, expected: int | None = None) -> tuple[Service, Rollout]:
+    """The service and its rollout, both held. Raises Refused, and Conflict when it is not the rollout `expected`."""
     service = _service(service_id, verb)
     found = live_of(service_id)
     rollout = locked(Rollout, found.pk) if found else None
@@ -55,6 +55,11 @@ def _going_on(service_id: int, verb: str) -> tuple[Service, Rollout]:
         raise Refused(
             f"no rollout of service {service.name} is going on, so there is nothing to {verb}; "
             "`rollback` goes back to an earlier version"
+        )
+    if expected is not None and rollout.pk != expected:
+        raise Conflict(
+            f"another rollout of service {service.name} is going on by now, to version {rollout.to_version}; "
+            f"look at it before you {verb} it"
         )
     rollout.service = service
     return service, rollout
@@ -69,19 +74,22 @@ def _service(service_id: int, verb: str) -> Service:
     return service
 
 
-def pause(service_id: int, *, actor: str) -> Rollout:
-    """Let the rollout move nothing until it is resumed; its deadline stands still. Raises Refused."""
+def pause(service_id: int, *, actor: str, expected: int | None = None) -> Rollout:
+    """Let the rollout move nothing until it is resumed; its deadline stands still. Raises Refused.
+
+    `expected`: the id of the rollout that is meant, here and below; raises Conflict when another one goes on by now.
+    """
     with writing():
-        _, rollout = _going_on(service_id, "pause")
+        _, rollout = _going_on(service_id, "pause", expected)
         if rollout.paused_at is None:
             change_rollout(rollout, "paused", reason=f"paused by {actor}", actor=actor, paused_at=clock.now())
         return rollout
 
 
-def resume(service_id: int, *, actor: str) -> Rollout:
+def resume(service_id: int, *, actor: str, expected: int | None = None) -> Rollout:
     """Let a paused rollout go on; its deadline begins anew. Raises Refused."""
     with writing():
-        _, rollout = _going_on(service_id, "resume")
+        _, rollout = _going_on(service_id, "resume", expected)
         if rollout.paused_at is not None:
             change_rollout(
                 rollout, "resumed", reason=f"resumed by {actor}", actor=actor, paused_at=None, progressed_at=clock.now()
@@ -89,10 +97,10 @@ def resume(service_id: int, *, actor: str) -> Rollout:
         return rollout
 
 
-def promote(service_id: int, *, actor: str) -> Rollout:
+def promote(service_id: int, *, actor: str, expected: int | None = None) -> Rollout:
     """Let a canary become everybody, or end the keeping of the old replicas after a switch. Raises Refused."""
     with writing():
-        service, rollout = _going_on(service_id, "promote")
+        service, rollout = _going_on(service_id, "promote", expected)
         if rollout.promoted_at is not None:
             return rollout
         name = f"the rollout of service {service.name}"
@@ -117,10 +125,10 @@ def _has_canary(service: Service, rollout: Rollout) -> bool:
     return bool(section.get("canary"))
 
 
-def abort(service_id: int, *, actor: str) -> Rollout:
+def abort(service_id: int, *, actor: str, expected: int | None = None) -> Rollout:
     """Give the rollout up and go back to the last good version: the rollout that does so. Raises Refused."""
     with writing():
-        service, rollout = _going_on(service_id, "abort")
+        service, rollout = _going_on(service_id, "abort", expected)
         good = _version(service, rollout.good_version) if rollout.good_version else None
         if good is None:
             raise Refused(

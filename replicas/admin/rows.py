@@ -7,10 +7,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from replicas.actions import operations, replicas
+from replicas.actions import operations, replicas, rollouts
 from replicas.admin.looking import Looking, badge, block, confirmed
 from replicas.core.values import ReplicaState
-from replicas.models import Event, Heartbeat, Lease, Operation, Replica, ServiceVersion
+from replicas.models import Event, Heartbeat, Lease, Operation, Replica, Rollout, ServiceVersion
 from replicas.models.public import shown_status
 
 
@@ -61,6 +61,65 @@ class VersionAdmin(Looking):
     def resolved(self, version: ServiceVersion) -> str:
         """What the text means."""
         return block(json.dumps(version.spec, indent=2, ensure_ascii=False))
+
+
+@admin.register(Rollout)
+class RolloutAdmin(Looking):
+    """The moves from one version to another; those that go on are steered, and all are history."""
+
+    list_display = ("__str__", "kind", "mode", "shown_state", "best", "reason", "actor", "started_at", "ended_at")
+    list_filter = ("state", "kind", "mode", "started_at")
+    list_select_related = ("service",)
+    search_fields = ("service__name", "reason", "actor")
+    date_hierarchy = "started_at"
+    ordering = ("-id",)
+    actions = ("pause", "resume", "promote", "abort")
+    fields = (
+        ("service", "kind", "mode", "shown_state"),
+        ("from_version", "to_version", "good_version"),
+        "reason",
+        ("best", "held", "actor"),
+        ("started_at", "progressed_at", "ended_at"),
+        ("paused_at", "promoted_at", "switched_at"),
+    )
+    readonly_fields = ("shown_state",)
+
+    @admin.display(description="state", ordering="state")
+    def shown_state(self, rollout: Rollout) -> str:
+        """Where it is; a paused one says so."""
+        return badge("PAUSED" if rollout.paused_at and not rollout.ended_at else rollout.state)
+
+    @admin.action(description="Pause", permissions=["operate"])
+    def pause(self, request: HttpRequest, queryset: QuerySet[Rollout]) -> None:
+        """Let them move nothing for now."""
+        steer(self, request, queryset, rollouts.pause, "paused")
+
+    @admin.action(description="Resume", permissions=["operate"])
+    def resume(self, request: HttpRequest, queryset: QuerySet[Rollout]) -> None:
+        """Let paused ones go on."""
+        steer(self, request, queryset, rollouts.resume, "goes on")
+
+    @confirmed("Promote these rollouts? Canaries become everybody; kept old replicas go.", "Promote")
+    def promote(self, request: HttpRequest, queryset: QuerySet[Rollout]) -> None:
+        """Let canaries grow, and end the keeping after a switch."""
+        steer(self, request, queryset, rollouts.promote, "promoted")
+
+    @confirmed("Abort these rollouts? Their services go back to the last version that proved itself.", "Abort")
+    def abort(self, request: HttpRequest, queryset: QuerySet[Rollout]) -> None:
+        """Give them up and go back."""
+        steer(self, request, queryset, rollouts.abort, "going back")
+
+
+def steer(page: Looking, request: HttpRequest, queryset: QuerySet[Rollout], act: Any, verb: str) -> None:
+    """Do `act` to each of the rollouts; one that is over by now is refused, and no other is meant in its place."""
+    done, refused = [], []
+    for rollout in queryset.select_related("service").order_by("id"):
+        try:
+            act(rollout.service_id, actor=request.user.get_username(), expected=rollout.pk)
+            done.append(str(rollout))
+        except (rollouts.Refused, rollouts.Conflict) as refusal:
+            refused.append(f"{str(refusal)[:1].upper()}{str(refusal)[1:]}.")
+    page.say(request, done, refused, verb)
 
 
 @admin.register(Replica)

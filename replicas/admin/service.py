@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from replicas.actions import services
+from replicas.actions import rollouts, services
 from replicas.admin.looking import DEPLOY, SEE, Looking, badge, block, confirmed
 from replicas.admin.service_form import ServiceForm
 from replicas.core.wording import some
@@ -30,7 +30,7 @@ class ServiceAdmin(Looking):
     search_fields = ("name", "reason")
     date_hierarchy = "created_at"
     ordering = ("name",)
-    actions = ("take_down", "take_down_and_forget", "restart")
+    actions = ("take_down", "take_down_and_forget", "restart", "pause", "resume", "promote", "abort", "rollback")
     readonly_fields = (*FACTS, "shown_desired", "shown_target", "shown_text")
 
     # Who may do what
@@ -106,6 +106,7 @@ class ServiceAdmin(Looking):
         kinds = (
             ("replica", "replicas"),
             ("serviceversion", "versions"),
+            ("rollout", "rollouts"),
             ("operation", "operations"),
             ("event", "events"),
         )
@@ -188,3 +189,41 @@ class ServiceAdmin(Looking):
             else:
                 done.append(service.name)
         self.say(request, done, refused, "every replica is replaced")
+
+    @admin.action(description="Pause the rollout", permissions=["operate"])
+    def pause(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
+        """Let the rollouts that go on move nothing for now."""
+        self._steer(request, queryset, rollouts.pause, "the rollout is paused")
+
+    @admin.action(description="Resume the rollout", permissions=["operate"])
+    def resume(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
+        """Let paused rollouts go on."""
+        self._steer(request, queryset, rollouts.resume, "the rollout goes on")
+
+    @confirmed("Promote the rollouts of these services?", "Promote the rollout")
+    def promote(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
+        """Let canaries become everybody."""
+        self._steer(request, queryset, rollouts.promote, "the rollout is promoted")
+
+    @confirmed("Abort the rollouts of these services, and go back?", "Abort the rollout")
+    def abort(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
+        """Give the rollouts up, and go back to the last version that proved itself."""
+        self._steer(request, queryset, rollouts.abort, "going back")
+
+    @confirmed("Roll these services back to the last other version that proved itself?", "Roll back")
+    def rollback(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
+        """Make the last other good version active again; that is to deploy."""
+        if not self.has_add_permission(request):
+            messages.error(request, "To roll back is to deploy, which your account may not.")
+            return
+        self._steer(request, queryset, rollouts.rollback, "going back")
+
+    def _steer(self, request: HttpRequest, queryset: QuerySet[Service], act: Any, verb: str) -> None:
+        done, refused = [], []
+        for service in queryset.order_by("name"):
+            try:
+                act(service.pk, actor=request.user.get_username())
+                done.append(service.name)
+            except rollouts.Refused as refusal:
+                refused.append(f"{str(refusal)[:1].upper()}{str(refusal)[1:]}.")
+        self.say(request, done, refused, verb)

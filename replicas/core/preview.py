@@ -37,6 +37,7 @@ class Move:
     """A move to `version` that is about to begin. `good_version`: what it would turn back to, 0 for none.
 
     `switched`: a blue-green that begins with its switch made. `one_port`: no two replicas can run side by side.
+    `good_fits`: the version that it would turn back to asks for the same process as the new one.
     `superseded`: the version to which a rollout is going on, 0 for none. `leaving`: replicas that are on their way out.
     """
 
@@ -44,6 +45,7 @@ class Move:
     kind: RolloutKind
     mode: RolloutMode
     good_version: int = 0
+    good_fits: bool = False
     switched: bool = False
     one_port: bool = False
     superseded: int = 0
@@ -80,7 +82,8 @@ def preview(move: Move, target: int, there: Sequence[There], old: Spec | None, n
     if counts.older or counts.surplus:
         lines.append(f"A drained one gets up to {seconds(new.service.drain_seconds)} to end what it is doing.")
     if move.leaving:
-        lines.append(f"{_are(move.leaving, 'on the way out')} already, and whose place is needed must end first.")
+        must = "its place is needed it" if move.leaving == 1 else "their places are needed they"
+        lines.append(f"{_are(move.leaving, 'on the way out')} already; where {must} must end first.")
     if move.mode is not RolloutMode.IN_PLACE and counts.launched:
         lines.append(_failing(move, new))
     return lines
@@ -171,7 +174,7 @@ def _pace(move: Move, target: int, new: Spec) -> list[str]:
 def _canary(move: Move, target: int, new: Spec) -> list[str]:
     """A canary needs something to be compared with: a version that has proved itself."""
     rollout = new.service.rollout
-    if not rollout.canary or move.kind is not RolloutKind.UPDATE or not move.good_version:
+    if not rollout.canary or move.kind is not RolloutKind.UPDATE or not move.good_version or move.good_fits:
         return []
     number = max(1, min(target, amount(rollout.canary, target, math.ceil)))
     until = "somebody promotes it"
@@ -215,6 +218,8 @@ def _failing(move: Move, new: Spec) -> str:
     if move.kind is RolloutKind.FIRST:
         failures = some(new.service.restart.max_never_ready, "replica")
         return f"After {failures} that failed before they were ever ready, launches stop."
+    if move.good_fits and move.kind is RolloutKind.ROLLBACK:
+        return "It has proved itself before, so it is not given up: what fails of it is launched again."
     if not move.good_version:
         return "No version has proved itself so far, so there is none that a failure could go back to."
     back = f"it goes back to version {move.good_version} by itself"

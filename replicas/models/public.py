@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from replicas.core.rollout import DEFAULT_SURGE, DEFAULT_UNAVAILABLE
 from replicas.core.values import OperationStatus
 from replicas.models.operation import Operation
 from replicas.models.replica import Replica
@@ -10,6 +11,7 @@ from replicas.models.rollout import Rollout
 from replicas.models.service import Service, ServiceVersion
 
 Row = dict[str, Any]
+OWN_DEADLINE = 600.0  # as `Service.progress_deadline` of the spec, which needs the parser
 
 
 def stamp(moment: datetime | None) -> str | None:
@@ -39,7 +41,7 @@ def service_row(service: Service) -> Row:
 
 
 def version_row(version: ServiceVersion) -> Row:
-    """A version without its text."""
+    """A version without its text; `policy` is what its spec says about a rollout to it."""
     return {
         "id": version.pk,
         "revision": 1,
@@ -48,8 +50,27 @@ def version_row(version: ServiceVersion) -> Row:
         "digest": version.digest,
         "message": version.message,
         "plan": version.plan,
+        "policy": policy(version.spec),
         "created_by": version.created_by,
         "created_at": stamp(version.created_at),
+    }
+
+
+def policy(spec: Row) -> Row:
+    """The part of a spec that tells how a rollout to it goes: amounts as they are written, times in seconds."""
+    service = spec.get("service") or {}
+    rollout = service.get("rollout") or {}
+    probe = service.get("readiness_probe") or {}
+    own = rollout.get("progress_deadline_seconds")
+    return {
+        "max_surge": rollout.get("max_surge", DEFAULT_SURGE),
+        "max_unavailable": rollout.get("max_unavailable", DEFAULT_UNAVAILABLE),
+        "canary": rollout.get("canary"),
+        "bake_seconds": rollout.get("bake_seconds"),
+        "min_ready_seconds": rollout.get("min_ready_seconds"),
+        "keep_old_seconds": rollout.get("keep_old_seconds", 0),
+        "auto_rollback": rollout.get("auto_rollback", True),
+        "progress_deadline": own if own is not None else probe.get("initial_delay_seconds", 0) + OWN_DEADLINE,
     }
 
 

@@ -13,8 +13,8 @@ OPERATE = "replicas.operate_service"
 DEPLOY = "replicas.deploy_service"
 SENTENCES = {
     SEE: "Your account may not look at services.",
-    OPERATE: "Your account may not scale, restart, terminate or take down.",
-    DEPLOY: "Your account may not create or edit services.",
+    OPERATE: "Your account may not scale, restart, steer rollouts, terminate or take down.",
+    DEPLOY: "Your account may not create or edit services, nor bring versions back.",
 }
 
 View = Callable[..., HttpResponseBase]

@@ -18,6 +18,7 @@ from replicas.web import examples, intake, outbox
 from replicas.web.access import DEPLOY, allowed, powers
 from replicas.web.forms import SpecForm
 from replicas.web.replies import done, refused, service_or_404
+from replicas.web.steering import sentence
 from replicas.web.versions import version_or_404
 
 PAST = {"created": "created", "updated": "updated", "revived": "brought up again", "unchanged": "unchanged"}
@@ -117,7 +118,7 @@ def bring_up(request: HttpRequest, name: str) -> HttpResponse:
         proposal = intake.propose(active.text, name=name)
         applied = intake.carry_out(proposal, actor=request.user.get_username(), expected=active.number)
     except Conflict as conflict:
-        return refused(request, f"{str(conflict)[:1].upper()}{str(conflict)[1:]}.", to=to)
+        return refused(request, sentence(conflict), to=to)
     except (SpecErrors, intake.IntakeError) as error:
         return refused(request, f"{name} cannot come up as it is: {error} Edit it, and apply that.", to=to)
     return done(request, f"{name} comes up again with version {applied.version.number}.", to=to)

@@ -19,6 +19,20 @@ class RestartForm(forms.Form):
     expected = forms.IntegerField(min_value=0)
 
 
+class SteerForm(forms.Form):
+    """`rollout`: the id of the rollout that the page showed, so that a late click does not meet another one."""
+
+    rollout = forms.IntegerField(min_value=1, required=False)
+
+
+class RollbackForm(forms.Form):
+    """`version`: where to go back to, without it the last good one; `expected`: the version that was active."""
+
+    version = forms.IntegerField(min_value=1, required=False)
+    message = forms.CharField(max_length=500, required=False)
+    expected = forms.IntegerField(min_value=0, required=False)
+
+
 class PurgeForm(forms.Form):
     """For down and terminate: whether the history goes as well."""
 

@@ -16,6 +16,7 @@ from django.contrib.auth.models import User
 from django.utils.crypto import salted_hmac
 
 from replicas.actions import scaling, services
+from replicas.actions.plans import plan_of
 from replicas.actions.sealing import Unsealable, unseal
 from replicas.core.autoscaler import policy_from
 from replicas.core.spec import Parsed, Spec, SpecError, SpecErrors, describe, diff, hardcoded_port, parse
@@ -27,7 +28,6 @@ from replicas.core.wording import some
 from replicas.models import Service, ServiceVersion
 from replicas.providers import registry
 from replicas.providers.base import Provider, ProviderError
-from replicas.web.plans import plan_of
 
 OTHER_FILES = "files: what workdir and file_mounts hold has changed"
 _FIELD = re.compile(r"([a-z_]+(?:\.[A-Za-z_]+|\[\d+\])*)(?::|\s)")

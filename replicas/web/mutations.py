@@ -12,6 +12,7 @@ from replicas.web import intake
 from replicas.web.access import OPERATE, allowed
 from replicas.web.forms import PurgeForm, RestartForm, ScaleForm
 from replicas.web.replies import done, invalid, refused, service_or_404
+from replicas.web.steering import sentence
 
 
 @allowed(OPERATE)
@@ -103,7 +104,7 @@ def cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
     try:
         operation = operations.request_cancel(operation_id, actor=request.user.get_username())
     except operations.Refused as refusal:
-        return refused(request, _sentence(refusal), to=to)
+        return refused(request, sentence(refusal), to=to)
     return done(request, f"The launch of replica {operation.replica.number} is being cancelled.", to=to)
 
 
@@ -115,10 +116,5 @@ def retry(request: HttpRequest, operation_id: int) -> HttpResponse:
     try:
         operation = operations.request_retry(operation_id, actor=request.user.get_username())
     except operations.Refused as refusal:
-        return refused(request, _sentence(refusal), to=to)
+        return refused(request, sentence(refusal), to=to)
     return done(request, f"Operation {operation.pk} goes on at once.", to=to)
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return text[:1].upper() + text[1:] + "."

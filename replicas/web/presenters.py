@@ -3,9 +3,9 @@
 from django.db.models import F, Q, QuerySet
 
 from replicas import clock
-from replicas.core.values import ENDS, LIVE, LIVE_OPERATIONS
-from replicas.models import Event, Operation, Replica, Service, ServiceVersion
-from replicas.models.public import Row, operation_row, replica_row, service_row, stamp, version_row
+from replicas.core.values import ENDS, LIVE, LIVE_OPERATIONS, RolloutState
+from replicas.models import Event, Operation, Replica, Rollout, Service, ServiceVersion
+from replicas.models.public import Row, operation_row, replica_row, rollout_row, service_row, stamp, version_row
 from replicas.web.outbox import event_row, newest
 
 ENDED_SHOWN = 50
@@ -14,18 +14,25 @@ OPERATIONS_SHOWN = 100
 VERSIONS_SHOWN = 100
 # What the timeline leaves out unless asked for: steps of operations, probes that changed no state, versions (the event
 # of their service follows at once), and a status that only got another reason (`unchanged`: where old equals new).
-QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"], "unchanged": ["status"]}
+# Of a rollout its begin is what the service's event tells, and each step of its progress is seen in its panel.
+QUIET = {
+    "kinds": ["operation", "version"],
+    "triggers": ["probed", "rollout_begun", "rollout_progressed", "rollout_extended"],
+    "unchanged": ["status"],
+}
 CELL = ("id", "revision", "service_id", "number", "version", "state")
 _CELL_COLUMNS = ("id", "revision", "service_id", "number", "version_number", "state")
 
 
 def services_snapshot() -> Row:
-    """`{cursor, now, services, replicas}`: all services, and of their live replicas what a cell shows (CELL)."""
+    """`{cursor, now, services, replicas, rollouts}`: all services, of their live replicas what a cell shows (CELL), and
+    the rollouts that go on."""
     return {
         "cursor": newest(),
         "now": stamp(clock.now()),
         "services": [service_row(s) for s in Service.objects.select_related("version")],
         "replicas": [_cell(r) for r in Replica.objects.filter(state__in=LIVE).only(*_CELL_COLUMNS)],
+        "rollouts": [rollout_row(r) for r in Rollout.objects.filter(state=RolloutState.PROGRESSING)],
     }
 
 
@@ -41,10 +48,11 @@ def _cell(replica: Replica) -> Row:
 
 
 def service_snapshot(name: str, *, everything: bool = False) -> Row | None:
-    """`{cursor, now, service, replicas, ended, operations, events, more}` of one service; None if there is none.
+    """`{cursor, now, service, rollout, versions, replicas, ended, operations, events, more}` of one service, or None.
 
-    `replicas` holds the live ones and the ENDED_SHOWN newest of the `ended` ones. `operations` are the live ones.
-    `events` are the newest first; `more` says that there are older ones.
+    `rollout` is the latest, going on or ended, None for none; `versions` are the active one and the one that it would
+    turn back to. `replicas` holds the live ones and the ENDED_SHOWN newest of the `ended` ones. `operations` are the
+    live ones. `events` are the newest first; `more` says that there are older ones.
     """
     at = newest()
     service = Service.objects.select_related("version").filter(name=name).first()
@@ -58,10 +66,22 @@ def service_snapshot(name: str, *, everything: bool = False) -> Row | None:
         "cursor": at,
         "now": stamp(clock.now()),
         "service": service_row(service),
+        **_rollout(service),
         "replicas": [replica_row(r) for r in live + ended],
         "ended": replicas.filter(state__in=ENDS).count(),
         "operations": [operation_row(o) for o in operations],
         **events_page(of_service(service, everything=everything)),
+    }
+
+
+def _rollout(service: Service) -> Row:
+    """`{rollout, versions}` of a service's snapshot."""
+    latest = Rollout.objects.filter(service=service).order_by("-id").first()
+    numbers = {service.version.number if service.version else 0, latest.good_version if latest else 0}
+    versions = ServiceVersion.objects.filter(service=service, number__in=numbers).defer("text", "sealed")
+    return {
+        "rollout": rollout_row(latest) if latest else None,
+        "versions": [version_row(v) for v in versions.order_by("number")],
     }
 
 
@@ -99,20 +119,23 @@ def replaced_by(replica: Replica) -> int | None:
 
 
 def versions_snapshot(name: str, before: int | None = None) -> Row | None:
-    """`{cursor, now, service, versions, more}`: the newest versions (with numbers below `before`), newest first."""
+    """`{cursor, now, service, versions, rollouts, more}`: the newest versions (with numbers below `before`), newest
+    first, and the rollouts to them."""
     at = newest()
     service = Service.objects.select_related("version").filter(name=name).first()
     if service is None:
         return None
-    versions = ServiceVersion.objects.filter(service=service).defer("text", "spec", "sealed")
+    versions = ServiceVersion.objects.filter(service=service).defer("text", "sealed")
     if before is not None:
         versions = versions.filter(number__lt=before)
     page = list(versions.order_by("-number")[: VERSIONS_SHOWN + 1])
+    numbers = [v.number for v in page[:VERSIONS_SHOWN]]
     return {
         "cursor": at,
         "now": stamp(clock.now()),
         "service": service_row(service),
         "versions": [version_row(v) for v in page[:VERSIONS_SHOWN]],
+        "rollouts": [rollout_row(r) for r in Rollout.objects.filter(service=service, to_version__in=numbers)],
         "more": len(page) > VERSIONS_SHOWN,
     }
 
@@ -158,4 +181,5 @@ def timeline_row(event: Event) -> Row:
     """An event as the timeline shows it: the feed's message, of whose `data` only the version's number stays."""
     row = event_row(event)
     data = row.pop("data")
-    return row | {"version": data["number"] if event.kind == "version" else data.get("version")}
+    key = {"version": "number", "rollout": "to_version"}.get(event.kind, "version")
+    return row | {"version": data.get(key)}

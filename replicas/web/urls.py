@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, path
 
-from replicas.web import accounts, editing, mutations, versions, views
+from replicas.web import accounts, editing, mutations, steering, versions, views
 from replicas.web.logviews import log_urls
 
 pages: list[URLPattern] = [
@@ -15,6 +15,7 @@ pages: list[URLPattern] = [
     path("services/<str:name>/versions/", versions.versions, name="versions"),
     path("services/<str:name>/versions.json", versions.versions_json, name="versions.json"),
     path("services/<str:name>/versions/<int:number>/", versions.version, name="version"),
+    path("services/<str:name>/versions/<int:number>/plan.json", steering.plan, name="plan.json"),
     path("services/<str:name>/versions/compare", versions.compare, name="compare"),
     path("services/<str:name>/versions/<int:number>/spec", views.spec, name="spec"),
     path("services/<str:name>/replicas/<int:number>/", views.replica, name="replica"),
@@ -32,6 +33,7 @@ editor: list[URLPattern] = [
 ]
 deploys: list[URLPattern] = [
     path("services/<str:name>/up", editing.bring_up, name="up"),
+    path("services/<str:name>/rollback", steering.rollback, name="rollback"),
 ]
 posts: list[URLPattern] = [
     path("services/<str:name>/scale", mutations.scale, name="scale"),
@@ -39,6 +41,10 @@ posts: list[URLPattern] = [
     path("services/<str:name>/restart", mutations.restart, name="restart"),
     path("services/<str:name>/down", mutations.down, name="down"),
     path("services/<str:name>/replicas/<int:number>/terminate", mutations.terminate, name="terminate"),
+    path("services/<str:name>/rollout/pause", steering.pause, name="pause"),
+    path("services/<str:name>/rollout/resume", steering.resume, name="resume"),
+    path("services/<str:name>/rollout/promote", steering.promote, name="promote"),
+    path("services/<str:name>/rollout/abort", steering.abort, name="abort"),
     path("operations/<int:operation_id>/cancel", mutations.cancel, name="cancel"),
     path("operations/<int:operation_id>/retry", mutations.retry, name="retry"),
 ]

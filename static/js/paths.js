@@ -9,6 +9,8 @@ export const version = (name, number) => `${service(name)}versions/${number}/`;
 export const edit = (name, number) => `${service(name)}edit?version=${number}`;
 export const spec = (name, number) => `${service(name)}versions/${number}/spec`;
 export const terminate = (name, number) => `${replica(name, number)}terminate`;
+export const steer = (name, verb) => `${service(name)}rollout/${verb}`;
+export const plan = (name, number) => `${version(name, number)}plan.json`;
 export const cancel = (id) => `${base()}operations/${id}/cancel`;
 export const replicaLog = (id, which) => `${base()}logs/replica/${id}/${which}`;
 export const retry = (id) => `${base()}operations/${id}/retry`;

@@ -3,6 +3,7 @@
 import { bdi, fill, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
+import { drawRollout } from "./rollout.js";
 import { ServiceState } from "./state.js";
 import { age, fineDuration, localize, setAge, setNow } from "./time.js";
 import { drawOperations, setCount, TimelineView } from "./timeline.js";
@@ -135,6 +136,7 @@ async function drawSpec(number) {
 function draw() {
   const replicas = state.live();
   drawHead(state.service);
+  drawRollout(state, name, page.can);
   drawCells(at("cells"), state.service, [...replicas].reverse(), (replica) => paths.replica(name, replica.number));
   const heirs = state.heirs();
   const rows = (list) => list.map((replica) => entry(replica, heirs));

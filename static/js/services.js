@@ -26,20 +26,31 @@ function row({ service }) {
     ),
     h("td", { class: "status" }, badge(service.status)),
     h("td", { class: "ready" }, h("div", {}, h("span", { class: "cells" }), h("span", { class: "figure" }))),
-    h("td", { class: "version figure" }),
+    h("td", { class: "version figure" }, h("b"), h("span", { class: "since" })),
     h("td", { class: "endpoint" }),
     h("td", { class: "age figure" }, age(service.created_at)),
   );
 }
 
-function update(node, { service, replicas }, before) {
+// Where a rollout goes on: from which version to which, and how many replicas of the new one are ready.
+function drawVersion(node, { service, replicas, rollout }) {
+  const moving = rollout && rollout.to_version === service.version;
+  const from = moving && rollout.from_version ? `v${rollout.from_version} → ` : "";
+  setText(node.querySelector("b"), service.version === null ? "" : `${from}v${service.version}`);
+  const ready = replicas.filter((each) => moving && each.version === rollout.to_version && each.state === "READY").length;
+  const how = moving ? `${rollout.paused_at ? "paused, " : ""}${ready} / ${service.target} ready` : "";
+  setText(node.querySelector("span"), how);
+}
+
+function update(node, card, before) {
+  const { service, replicas } = card;
   setBadge(node.querySelector(".badge"), service.status);
   const reason = node.querySelector(".reason bdi");
   setText(reason, sentence(service.reason));
   setAttribute(reason, "title", service.reason);
   drawCells(node.querySelector(".cells"), service, replicas);
   setText(node.querySelector(".ready .figure"), `${service.ready} / ${wanted(service)}`);
-  setText(node.querySelector(".version"), service.version === null ? "" : `v${service.version}`);
+  drawVersion(node.querySelector(".version"), card);
   setAge(node.querySelector("time"), service.created_at);
   if (!before || before.service.endpoint !== service.endpoint)
     node.querySelector(".endpoint").replaceChildren(service.endpoint ? addressLink(service.endpoint) : "");

@@ -19,6 +19,14 @@ export const ended = (replica) => ENDS.has(replica.state);
 /** Whether the operation can still do something. */
 export const liveOperation = (operation) => LIVE_OPERATIONS.has(operation.status);
 
+/** Whether ready replicas of a version get traffic under a service's latest rollout, as replicas.core.rollout has it. */
+export function listed(rollout, version) {
+  if (!rollout) return true;
+  if (rollout.mode !== "blue_green") return !rollout.held.includes(version);
+  if (rollout.switched_at) return version === rollout.to_version;
+  return !rollout.held.includes(version) && version !== rollout.to_version;
+}
+
 /** Rows by id; those that `keep` refuses, and those that are forgotten, are left out. */
 class Rows {
   constructor(keep = () => true) {
@@ -67,7 +75,8 @@ class Timeline {
 
   add({ data, ...event }) {
     if (!this.wants(event) || (this.events.length > 0 && event.id <= this.events[0].id)) return;
-    const version = event.kind === "version" ? data.number : (data.version ?? null);
+    const key = { version: "number", rollout: "to_version" }[event.kind] ?? "version";
+    const version = data[key] ?? null;
     this.events = [{ ...event, version }, ...this.events];
     if (this.events.length > this.limit) {
       this.events.length = this.limit;
@@ -82,11 +91,12 @@ class Timeline {
   }
 }
 
-/** All services, and the live replicas as cells. */
+/** All services, the live replicas as cells, and the rollouts that go on. */
 export class ServicesState {
   constructor(snapshot) {
     this.services = new Rows();
     this.replicas = new Rows((replica) => !ended(replica));
+    this.rollouts = new Rows((rollout) => rollout.state === "PROGRESSING");
     this.load(snapshot);
   }
 
@@ -94,23 +104,30 @@ export class ServicesState {
     this.cursor = snapshot.cursor;
     this.services.load(snapshot.services);
     this.replicas.load(snapshot.replicas);
-    this.cards = new Map(this.services.values().map((service) => [service.id, { service, replicas: [] }]));
+    this.rollouts.load(snapshot.rollouts);
+    this.cards = new Map(this.services.values().map((service) => [service.id, this.#card(service, [])]));
     for (const replica of this.replicas.values()) this.cards.get(replica.service_id)?.replicas.push(replica);
   }
 
   apply(event) {
     if (event.kind === "service" && this.services.put(event.data)) this.#touch(event.data.id);
     if (event.kind === "replica" && this.replicas.put(cell(event.data))) this.#touch(event.data.service_id);
+    if (event.kind === "rollout" && this.rollouts.put(event.data)) this.#touch(event.data.service_id);
+  }
+
+  #card(service, replicas) {
+    const rollout = this.rollouts.values().find((each) => each.service_id === service.id) ?? null;
+    return { service, replicas, rollout };
   }
 
   // A card is a new object when something on it changed; what is drawn of the others is left alone.
   #touch(id) {
     const service = this.services.byId.get(id);
-    if (service) this.cards.set(id, { service, replicas: null });
+    if (service) this.cards.set(id, this.#card(service, null));
     else this.cards.delete(id);
   }
 
-  /** `{service, replicas}` each, by name; the replicas by number. */
+  /** `{service, replicas, rollout}` each, by name; the replicas by number. */
   list() {
     const stale = new Map([...this.cards.values()].filter((card) => card.replicas === null).map((c) => [c.service.id, c]));
     for (const card of stale.values()) card.replicas = [];
@@ -120,15 +137,20 @@ export class ServicesState {
   }
 
   dump() {
-    return { services: byId(this.services.values()), replicas: byId(this.replicas.values()) };
+    return {
+      services: byId(this.services.values()),
+      replicas: byId(this.replicas.values()),
+      rollouts: byId(this.rollouts.values()),
+    };
   }
 }
 
-/** One service with its replicas, live operations and events. `stale` asks for a new snapshot. */
+/** One service with its latest rollout, its replicas, live operations and events. `stale` asks for a new snapshot. */
 export class ServiceState {
   constructor({ snapshot, quiet, everything, ended_shown: shown }) {
     this.shown = shown;
     this.replicas = new Rows();
+    this.versions = new Rows();
     this.operations = new Rows(liveOperation);
     this.timeline = new Timeline(quiet, everything);
     this.load(snapshot);
@@ -139,6 +161,8 @@ export class ServiceState {
     this.cursor = snapshot.cursor;
     this.service = snapshot.service;
     this.forgotten = false;
+    this.rollout = snapshot.rollout;
+    this.versions.load(snapshot.versions);
     this.ended = snapshot.ended;
     this.replicas.load(snapshot.replicas);
     this.operations.load(snapshot.operations);
@@ -151,7 +175,19 @@ export class ServiceState {
     else if (row.service_id !== this.service.id) this.stale = true;
     else if (event.kind === "replica") this.#applyReplica(row);
     else if (event.kind === "operation") this.operations.put(row);
+    else if (event.kind === "version") this.versions.put(row);
+    else if (event.kind === "rollout") this.#applyRollout(row);
     this.timeline.add(event);
+  }
+
+  #applyRollout(row) {
+    const known = this.rollout;
+    if (!known || row.id > known.id || (row.id === known.id && row.revision > known.revision)) this.rollout = row;
+  }
+
+  /** What is known of a version: the active one, and the one that would be turned back to, always are. */
+  version(number) {
+    return this.versions.values().find((version) => version.number === number) ?? null;
   }
 
   #applyService(row) {
@@ -202,6 +238,8 @@ export class ServiceState {
   dump() {
     return {
       service: this.service,
+      rollout: this.rollout,
+      versions: [...new Set([this.rollout?.good_version, this.service.version])].map((n) => this.version(n)).filter(Boolean),
       replicas: byId(this.replicas.values()),
       ended: this.ended,
       operations: byId(this.operations.values()),
@@ -268,6 +306,7 @@ export class VersionsState {
     this.shown = shown;
     this.older = older;
     this.versions = new Rows();
+    this.rollouts = new Rows();
     this.load(snapshot);
   }
 
@@ -277,10 +316,12 @@ export class VersionsState {
     this.service = snapshot.service;
     this.more = snapshot.more;
     this.versions.load(snapshot.versions);
+    this.rollouts.load(snapshot.rollouts);
   }
 
   apply(event) {
     const row = event.data;
+    if (event.kind === "rollout" && this.#shows(row.to_version)) this.rollouts.put(row);
     if (event.kind === "service") {
       if (row.id !== this.service.id) this.stale = true;
       else if (row.forgotten || row.revision > this.service.revision) this.service = row;
@@ -293,8 +334,18 @@ export class VersionsState {
   #trim() {
     for (const version of this.list().slice(this.shown)) {
       this.versions.byId.delete(version.id);
+      for (const each of this.rollouts.values()) if (each.to_version === version.number) this.rollouts.byId.delete(each.id);
       this.more = true;
     }
+  }
+
+  #shows(number) {
+    return this.versions.values().some((version) => version.number === number);
+  }
+
+  /** The latest rollout to each version. */
+  outcomes() {
+    return new Map(byId(this.rollouts.values()).map((rollout) => [rollout.to_version, rollout]));
   }
 
   /** The versions, newest first. */
@@ -303,7 +354,12 @@ export class VersionsState {
   }
 
   dump() {
-    return { service: this.service, versions: byId(this.versions.values()), more: this.more };
+    return {
+      service: this.service,
+      versions: byId(this.versions.values()),
+      rollouts: byId(this.rollouts.values()),
+      more: this.more,
+    };
   }
 }
 

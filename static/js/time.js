@@ -62,9 +62,16 @@ export function setAge(node, iso) {
   refresh(node);
 }
 
+/** Let a <time> say in how long a moment comes, and go on by itself. */
+export function setUntil(node, iso) {
+  node.dataset.until = "";
+  setAge(node, iso);
+}
+
 function refresh(node) {
   const iso = node.dataset.age;
-  const text = iso ? duration(now() - Date.parse(iso)) : "";
+  const past = iso ? now() - Date.parse(iso) : 0;
+  const text = !iso ? "" : node.dataset.until === undefined ? duration(past) : past < 0 ? `in ${duration(-past)}` : "now";
   if (node.textContent !== text) node.textContent = text;
 }
 

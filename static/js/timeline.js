@@ -6,6 +6,7 @@ import { age } from "./time.js";
 import { sentence, tone } from "./words.js";
 
 const APPLIES = new Set(["created", "updated", "revived", "restarted", "rolled_back"]);
+const TONED = new Set(["replica", "operation", "rollout"]);
 const PARTS = new Set(["controller", "job", "probe"]);
 
 /** Draws a state's timeline into `list`; `button` asks for the next page of `url`. */
@@ -36,17 +37,18 @@ function entry(event) {
   const by = PARTS.has(event.actor) ? null : h("span", { class: "by" }, "by ", bdi(event.actor));
   return h(
     "li",
-    { data: { tone: event.kind === "replica" || event.kind === "operation" ? tone(event.new) : "off", event: event.id } },
+    { data: { tone: TONED.has(event.kind) ? tone(event.new) : "off", event: event.id } },
     h("div", { class: "what" }, subject(event), " ", h("span", {}, phrase(event)), change(event), by),
     event.reason ? h("div", { class: "why" }, bdi(sentence(event.reason))) : null,
     age(event.at),
   );
 }
 
-const phrase = (event) => event.trigger.replace(/^version_/, "").replaceAll("_", " ");
+const phrase = (event) => event.trigger.replace(/^(version|rollout)_/, "").replaceAll("_", " ");
 
 function subject(event) {
   if (event.kind === "version") return h("b", {}, `Version ${event.version}`);
+  if (event.kind === "rollout") return h("b", {}, `Rollout of v${event.version}`);
   if (event.number === null) return h("b", {}, "Service");
   const address = paths.replica(event.service, event.number);
   const operation = event.kind === "operation" ? h("span", { class: "muted" }, ` operation ${event.object_id}`) : null;

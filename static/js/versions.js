@@ -1,10 +1,11 @@
 // The page of a service's versions.
 
-import { bdi, h, keyed, pageData, setText, show } from "./dom.js";
+import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live } from "./live.js";
 import * as paths from "./paths.js";
 import { VersionsState } from "./state.js";
 import { age, setNow } from "./time.js";
+import { setBadge } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
@@ -12,6 +13,8 @@ const state = new VersionsState(page);
 const name = page.snapshot.service.name;
 const at = (id) => document.getElementById(id);
 const body = document.querySelector("#versions tbody");
+
+const ended = (rollout) => rollout.state !== "PROGRESSING";
 
 function row({ version }) {
   const { number } = version;
@@ -25,6 +28,7 @@ function row({ version }) {
       h("span", { class: "badge", data: { tone: "ok" } }, "active"),
     ),
     h("td", { class: "why" }, bdi(version.message, { class: "clamp", title: version.message || null })),
+    h("td", { class: "rollout" }, h("span", { class: "badge" })),
     h("td", { class: "by" }, bdi(version.created_by)),
     h("td", { class: "age" }, age(version.created_at)),
     h("td", { class: "pick" }, radio("old", number), radio("new", number), edit(number)),
@@ -38,8 +42,11 @@ function radio(side, number) {
 
 const edit = (number) => (page.can.deploy ? h("a", { href: paths.edit(name, number), title: `Edit the text of version ${number}` }, "Edit") : null);
 
-function update(node, { version, active }) {
-  show(node.querySelector(".badge"), active);
+function update(node, { version, active, rollout }) {
+  show(node.querySelector(".number .badge"), active);
+  const badge = node.querySelector(".rollout .badge");
+  setBadge(badge, rollout ? (rollout.paused_at && !ended(rollout) ? "PAUSED" : rollout.state) : "");
+  setAttribute(badge, "title", rollout?.reason || null);
   node.dataset.version = version.number;
 }
 
@@ -58,17 +65,19 @@ function pick(versions) {
 }
 
 const entries = new Map(); // the same object while nothing changed, so that nothing is drawn anew
-function entry(version) {
+function entry(version, outcomes) {
   const active = state.service.version === version.number;
+  const rollout = outcomes.get(version.number) ?? null;
   const known = entries.get(version.id);
-  if (known?.version === version && known.active === active) return known;
-  entries.set(version.id, { version, active });
+  if (known?.version === version && known.active === active && known.rollout === rollout) return known;
+  entries.set(version.id, { version, active, rollout });
   return entries.get(version.id);
 }
 
 function draw() {
   const versions = state.list();
-  keyed(body, versions.map(entry), ({ version }) => version.id, row, update);
+  const outcomes = state.outcomes();
+  keyed(body, versions.map((version) => entry(version, outcomes)), ({ version }) => version.id, row, update);
   pick(versions);
   judge();
   show(at("none"), versions.length === 0);

@@ -4,8 +4,8 @@ import { bdi, h, setAttribute, setText } from "./dom.js";
 
 const TONES = {
   ok: ["READY", "SUCCEEDED"],
-  busy: ["PENDING", "PROVISIONING", "STARTING", "CONTROLLER_INIT", "REPLICA_INIT", "RUNNING", "QUEUED"],
-  warn: ["NOT_READY", "DRAINING", "SHUTTING_DOWN", "WAITING", "CANCELLING", "PREEMPTED"],
+  busy: ["PENDING", "PROVISIONING", "STARTING", "CONTROLLER_INIT", "REPLICA_INIT", "RUNNING", "QUEUED", "PROGRESSING"],
+  warn: ["NOT_READY", "DRAINING", "SHUTTING_DOWN", "WAITING", "CANCELLING", "PREEMPTED", "PAUSED", "ABORTED"],
   bad: ["FAILED", "FAILED_PROVISION", "FAILED_INITIAL_DELAY", "FAILED_PROBING", "FAILED_CLEANUP"],
 };
 const toneOf = new Map(Object.entries(TONES).flatMap(([tone, words]) => words.map((word) => [word, tone])));

@@ -15,10 +15,10 @@ django.setup()
 from django.db import connection  # noqa: E402
 
 from replicas import clock  # noqa: E402
-from replicas.actions import operations, replicas, services, transition  # noqa: E402
+from replicas.actions import operations, replicas, rollouts, services, transition  # noqa: E402
 from replicas.actions.operations import Usage  # noqa: E402
 from replicas.core.values import LIVE, OperationStatus, ServiceStatus  # noqa: E402
-from replicas.models import Event, Operation, Replica, Service  # noqa: E402
+from replicas.models import Event, Operation, Replica, Rollout, Service  # noqa: E402
 from replicas.web import intake, outbox  # noqa: E402
 from tests import cast  # noqa: E402
 from tests.web import people  # noqa: E402
@@ -188,6 +188,40 @@ def restart(name: str) -> None:
     assert services.restart(_service(name).pk, actor="bob")
 
 
+def steer(name: str, verb: str) -> int:
+    """What somebody does to the rollout that goes on: pause, resume, promote or abort; the rollout's id."""
+    return int(getattr(rollouts, verb)(_service(name).pk, actor="bob").pk)
+
+
+def roll_back(name: str, number: int | None = None, message: str = "") -> None:
+    """An earlier version becomes active again."""
+    rollouts.rollback(_service(name).pk, number, actor="bob", message=message)
+
+
+def rollout_proved(name: str, best: int) -> None:
+    """So many replicas of the new version have proved themselves."""
+    going = _going(name)
+    assert rollouts.progress(going.pk, going.revision, best, reason=f"{best} proved", actor="controller")
+
+
+def rollout_switched(name: str) -> None:
+    """All traffic goes to the new version."""
+    going = _going(name)
+    assert rollouts.switch(going.pk, going.revision, reason="complete and proved", actor="controller")
+
+
+def rollout_ended(name: str, how: str, reason: str) -> None:
+    """The rollout that goes on has come to its end: `how` is succeed or fail."""
+    going = _going(name)
+    assert getattr(rollouts, how)(going.pk, going.revision, reason=reason, actor="controller")
+
+
+def _going(name: str) -> Rollout:
+    found = rollouts.live_of(_service(name).pk)
+    assert found is not None
+    return found
+
+
 def take_down(name: str, purge: bool = False) -> None:
     """Nothing of it is wanted."""
     services.take_down(_service(name).pk, purge=purge, actor="bob")
@@ -287,7 +321,12 @@ DOORS = {
         report,
         restart,
         retire,
+        roll_back,
+        rollout_ended,
+        rollout_proved,
+        rollout_switched,
         scale,
+        steer,
         take_down,
         target_of,
         terminate,

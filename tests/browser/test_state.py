@@ -19,7 +19,11 @@ PAGES = {
     "versions": ("/services/{name}/versions.json", "VersionsState", {"shown": 100, "older": False}),
     "head": ("/services/{name}/snapshot.json", "HeadState", {}),
 }
-QUIET = {"kinds": ["operation", "version"], "triggers": ["probed"], "unchanged": ["status"]}
+QUIET = {
+    "kinds": ["operation", "version"],
+    "triggers": ["probed", "rollout_begun", "rollout_progressed", "rollout_extended"],
+    "unchanged": ["status"],
+}
 # What the page's own script does with a snapshot and the feed's messages.
 REPLAY = """async ([kind, page, events]) => {
   const states = await import("/static/js/state.js");
@@ -48,8 +52,12 @@ def story(clerk: Scribe, name: str) -> list[Callable[[], Any]]:
         lambda: clerk.provisioning(name=name, number=3),
         lambda: clerk.cancel(name=name, number=3),
         lambda: clerk.probed(name=name, number=1, ok=False, detail="no answer"),
+        lambda: clerk.rollout_proved(name=name, best=1),
+        lambda: clerk.rollout_ended(name=name, how="succeed", reason="version 1 has taken over"),
         lambda: clerk.restart(name=name),
+        lambda: clerk.steer(name=name, verb="pause"),
         lambda: clerk.ready(name=name),
+        lambda: clerk.steer(name=name, verb="resume"),
         lambda: clerk.exited(name=name, number=1),
         lambda: clerk.down(name=name, number=1),
         lambda: clerk.terminate(name=name, number=4),
@@ -60,6 +68,10 @@ def story(clerk: Scribe, name: str) -> list[Callable[[], Any]]:
         lambda: clerk.terminate(name=name, number=2, purge=True),
         lambda: clerk.deploy(name=f"{name}-other"),
         lambda: clerk.apply(text=people.text(name, replicas=1), actor="bob", message="other"),
+        lambda: clerk.steer(name=name, verb="abort"),
+        lambda: clerk.rollout_proved(name=name, best=1),
+        lambda: clerk.rollout_ended(name=name, how="fail", reason="it failed"),
+        lambda: clerk.roll_back(name=name, number=2, message="back to the second"),
         lambda: clerk.take_down(name=name),
         lambda: clerk.report(name=name, status="DOWN", reason="nothing of it runs"),
         lambda: clerk.take_down(name=f"{name}-other", purge=True),
@@ -77,7 +89,7 @@ def page(desk: Desk, chromium: Browser) -> Iterator[Page]:
     context.close()
 
 
-PURGED = 24  # the step of the story that purges a replica
+PURGED = 28  # the step of the story that purges a replica
 
 
 class Telling:
@@ -163,7 +175,7 @@ def test_history_beyond_the_cap_keeps_equal(desk: Desk, page: Page, name: str) -
 NORMAL = """() => {
   const copy = document.querySelector("main").cloneNode(true);
   for (const node of copy.querySelectorAll("time")) node.textContent = node.dateTime ? "then" : "";
-  for (const node of copy.querySelectorAll("#start-bar, .log-place")) node.remove();
+  for (const node of copy.querySelectorAll("#start-bar, .log-place, [name=csrfmiddlewaretoken]")) node.remove();
   return copy.innerHTML;
 }"""
 

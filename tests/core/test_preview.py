@@ -195,6 +195,10 @@ class TestFailing:
     def test_a_rollback_does_not_turn_back(self) -> None:
         assert "a rollback does not turn back by itself" in told(there(4, 4), moved=move(kind=RolloutKind.ROLLBACK))
 
+    def test_what_was_good_before_is_not_given_up(self) -> None:
+        text = told(there(4, 4), moved=move(kind=RolloutKind.ROLLBACK, good_fits=True))
+        assert text.endswith("so it is not given up: what fails of it is launched again.")
+
     def test_without_a_good_version_there_is_nothing_to_turn_back_to(self) -> None:
         assert "No version has proved itself so far" in told(there(4, 4), moved=move(good_version=0))
 

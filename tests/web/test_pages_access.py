@@ -13,8 +13,8 @@ from tests.web.people import browser, deployed, person, text
 
 pytestmark = pytest.mark.django_db
 
-OPERATES = {"scale", "restart", "down", "terminate", "cancel", "retry"}
-DEPLOYS = {"new", "edit", "check", "up"}
+OPERATES = {"scale", "restart", "down", "terminate", "cancel", "retry", "pause", "resume", "promote", "abort"}
+DEPLOYS = {"new", "edit", "check", "up", "rollback"}
 OF_LOGS = {each.name for each in urls.log_urls}
 ROLES = ["stranger", "viewer", "operator", "deployer", "root"]
 POSTED = {"target": "3", "expected": "1", "text": text()}

@@ -1,8 +1,9 @@
-"""What applying a draft would do to the replicas that are there: their rows, read for core.preview."""
+"""What a move would do to the replicas that are there: their rows, read for core.preview."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from replicas.actions import moves
 from replicas.actions.versions import Draft
@@ -34,21 +35,65 @@ def plan_of(draft: Draft, spec: Spec, service: Service | None, kind: str) -> lis
     alive = _alive(service)
     if before is not None and _same(before, draft):
         return scaling(draft.target, _there(alive, before.process_digest, {}))
+    kind = RolloutKind.FIRST if before is None else RolloutKind.UPDATE
+    wish = Wish(_number(service, draft), kind, draft.process_digest, draft.spec, draft.target, draft.mode)
+    return _plan(service, before, wish, alive)
+
+
+def plan_back(service: Service, old: ServiceVersion, target: int) -> list[str]:
+    """The lines that say what going back to an earlier version does."""
+    number = service.last_version + 1
+    wish = Wish(number, RolloutKind.ROLLBACK, old.process_digest, old.spec, target)
+    return _plan(service, service.version, wish, _alive(service))
+
+
+def plan_restart(service: Service, active: ServiceVersion) -> list[str]:
+    """The lines that say what replacing every replica does."""
+    number = service.last_version + 1
+    wish = Wish(number, RolloutKind.RESTART, f"{number}:{active.process_digest}", active.spec, service.target)
+    return _plan(service, active, wish, _alive(service))
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A version that is about to be active: its number, what its replicas are made from, its spec, its target."""
+
+    number: int
+    kind: RolloutKind
+    process: str
+    spec: Mapping[str, Any]
+    target: int
+    mode: RolloutMode | None = None
+
+
+def _plan(service: Service, before: ServiceVersion | None, wish: Wish, alive: Alive) -> list[str]:
     groups = moves.there(service, before)
-    mode, switched = moves.way_to(draft.process_digest, draft.spec, before, groups, draft.mode)
+    mode, switched = moves.way_to(wish.process, wish.spec, before, groups, wish.mode)
     going_on = moves.live_of(service.pk)
+    spec = _spec(service, wish.spec)
+    good = moves.good_version(service)
     move = Move(
-        version=_number(service, draft),
-        kind=RolloutKind.FIRST if before is None else RolloutKind.UPDATE,
+        version=wish.number,
+        kind=wish.kind,
         mode=mode,
-        good_version=moves.good_version(service),
+        good_version=good,
+        good_fits=_process_of(service, good) == wish.process,
         switched=switched,
         one_port=one_port(spec),
         superseded=going_on.to_version if going_on else 0,
         leaving=alive.leaving,
     )
-    there = _there(alive, draft.process_digest, {group.version: group.listed for group in groups})
-    return preview(move, draft.target, there, Spec.from_json(before.spec) if before else None, spec)
+    there = _there(alive, wish.process, {group.version: group.listed for group in groups})
+    return preview(move, wish.target, there, _spec(service, before.spec) if before else None, spec)
+
+
+def _process_of(service: Service, number: int) -> str | None:
+    versions = ServiceVersion.objects.filter(service=service, number=number)
+    return versions.values_list("process_digest", flat=True).first()
+
+
+def _spec(service: Service, form: Mapping[str, Any]) -> Spec:
+    return Spec.from_json({**form, "name": service.name})
 
 
 def one_port(spec: Spec) -> bool:

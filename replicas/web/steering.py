@@ -1,0 +1,86 @@
+"""Rollouts steered from the browser: each post is one wish, written by an action."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from replicas.actions import rollouts
+from replicas.actions.plans import plan_back
+from replicas.actions.rollouts import Conflict, Refused
+from replicas.core.rollout import wanted
+from replicas.core.values import Desired
+from replicas.models import Rollout
+from replicas.web.access import DEPLOY, OPERATE, SEE, View, allowed
+from replicas.web.forms import RollbackForm, SteerForm
+from replicas.web.replies import done, invalid, refused, service_or_404
+from replicas.web.versions import version_or_404
+
+
+def _steering(act: Callable[..., Rollout], said: str) -> View:
+    """A view that does `act` to the rollout that goes on."""
+
+    @allowed(OPERATE)
+    @require_POST
+    def view(request: HttpRequest, name: str) -> HttpResponse:
+        service, to = service_or_404(name), reverse("service", args=[name])
+        form = SteerForm(request.POST)
+        if not form.is_valid():
+            return invalid(request, form, to=to)
+        try:
+            rollout = act(service.pk, actor=request.user.get_username(), expected=form.cleaned_data["rollout"])
+        except (Refused, Conflict) as error:
+            return refused(request, sentence(error), to=to)
+        return done(request, said.format(name=name, version=rollout.to_version), to=to)
+
+    return view
+
+
+pause = _steering(rollouts.pause, "The rollout of {name} to version {version} is paused.")
+resume = _steering(rollouts.resume, "The rollout of {name} to version {version} goes on.")
+promote = _steering(rollouts.promote, "Version {version} of {name} is promoted.")
+abort = _steering(rollouts.abort, "The rollout of {name} is given up: version {version} goes back.")
+
+
+@allowed(DEPLOY)
+@require_POST
+def rollback(request: HttpRequest, name: str) -> HttpResponse:
+    """Make an earlier version the active one again, as a new version."""
+    service, to = service_or_404(name), reverse("service", args=[name])
+    form = RollbackForm(request.POST)
+    if not form.is_valid():
+        return invalid(request, form, to=to)
+    data = form.cleaned_data
+    try:
+        rollout = rollouts.rollback(
+            service.pk,
+            data["version"],
+            actor=request.user.get_username(),
+            message=data["message"],
+            expected=data["expected"],
+        )
+    except (Refused, Conflict) as error:
+        return refused(request, sentence(error), to=to)
+    return done(request, f"{name} goes back, as version {rollout.to_version}.", to=to)
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def plan(request: HttpRequest, name: str, number: int) -> JsonResponse:
+    """`{plan}`: what going back to a version would do now; empty where it cannot be gone back to."""
+    service = service_or_404(name)
+    old = version_or_404(service, number)
+    active = service.version
+    if active is None or active.pk == old.pk or service.desired == Desired.DOWN:
+        return JsonResponse({"plan": []})
+    by_hand = service.target != wanted(active.spec)
+    return JsonResponse({"plan": plan_back(service, old, service.target if by_hand else wanted(old.spec))})
+
+
+def sentence(error: Exception) -> str:
+    """The text of a refusal as a sentence."""
+    text = str(error)
+    return text[:1].upper() + text[1:] + "."

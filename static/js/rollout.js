@@ -1,0 +1,216 @@
+// The panel of a service's latest rollout: old against new, how far it is, what it waits for, and what may be done now.
+
+import { fill, h, keyed, setAttribute, setText, show } from "./dom.js";
+import * as paths from "./paths.js";
+import { listed } from "./state.js";
+import { setAge, setUntil } from "./time.js";
+import { count, sentence, setBadge, tone } from "./words.js";
+
+const at = (id) => document.getElementById(id);
+const KINDS = { first: "First", update: "Update", restart: "Restart", rollback: "Rollback" };
+const MODES = { in_place: "in place", rolling: "rolling", blue_green: "blue-green" };
+const STARTING = ["PENDING", "PROVISIONING", "STARTING", "NOT_READY"];
+
+/** Draw the panel of `state`, a ServiceState; `can` tells what the user may do. */
+export function drawRollout(state, name, can) {
+  const { rollout, service } = state;
+  const shown = rollout !== null && service.desired === "UP" && !state.forgotten;
+  show(at("rollout"), shown);
+  if (!shown) return;
+  const going = rollout.state === "PROGRESSING";
+  setBadge(at("rollout-state"), going && rollout.paused_at ? "PAUSED" : rollout.state);
+  setText(at("rollout-what"), title(rollout));
+  setAge(at("rollout-since"), rollout.ended_at ?? rollout.started_at);
+  setText(at("rollout-reason"), going ? "" : sentence(rollout.reason));
+  show(at("rollout-body"), going);
+  drawButtons(state, can);
+  if (going) drawBody(state, name);
+}
+
+function title({ kind, mode, from_version: from, to_version: to }) {
+  const move = from ? `v${from} → v${to}` : `v${to}`;
+  return `${KINDS[kind]} ${move}, ${MODES[mode]}`;
+}
+
+// Which buttons are of use now; the server has the last word.
+
+function allowed(state) {
+  const { rollout } = state;
+  if (rollout.state !== "PROGRESSING") return {};
+  return {
+    pause: rollout.paused_at === null,
+    resume: rollout.paused_at !== null,
+    promote: mayPromote(state),
+    abort: rollout.good_version > 0 && !goesBackAlready(state),
+  };
+}
+
+function mayPromote({ rollout, ...state }) {
+  if (rollout.promoted_at !== null) return false;
+  if (rollout.mode === "blue_green") return rollout.switched_at !== null;
+  return waitsForPromotion(rollout, policyOf(rollout, state.versions));
+}
+
+function waitsForPromotion(rollout, policy) {
+  const canary = rollout.kind === "update" && rollout.mode === "rolling" && rollout.good_version > 0 && policy?.canary;
+  return Boolean(canary) && rollout.promoted_at === null;
+}
+
+function goesBackAlready(state) {
+  const { rollout } = state;
+  const [to, good] = [state.version(rollout.to_version), state.version(rollout.good_version)];
+  return rollout.kind === "rollback" && Boolean(to) && to.digest === good?.digest;
+}
+
+function drawButtons(state, can) {
+  const may = allowed(state);
+  for (const verb of ["pause", "resume", "promote", "abort"]) {
+    const node = at(`rollout-${verb}`);
+    if (node) show(node, can.operate && may[verb] === true);
+  }
+  for (const field of document.querySelectorAll("input[name=rollout]")) {
+    if (!field.closest("dialog")?.open) field.value = state.rollout.id;
+  }
+  const back = at("rollout-back");
+  if (!back) return;
+  const from = state.rollout.from_version;
+  show(back, state.rollout.state !== "PROGRESSING" && from > 0 && from !== state.service.version);
+  setText(back, `Back to v${from}`);
+  back.setAttribute("href", `${back.dataset.versions}${from}/#rollback`);
+}
+
+const policyOf = (rollout, versions) => versions.values().find(({ number }) => number === rollout.to_version)?.policy ?? null;
+
+// Old against new
+
+function drawBody(state, name) {
+  const { rollout, service } = state;
+  const live = state.live();
+  keyed(at("sides"), sides(live, rollout), ({ version, fresh }) => `${version} ${fresh}`, side, (node, each) => updateSide(node, each, service, name));
+  const needed = neededOf(rollout, policyOf(rollout, state.versions), service.target);
+  const bar = at("rollout-bar");
+  const best = Math.min(rollout.best, needed);
+  bar.firstElementChild.style.flexGrow = best;
+  bar.lastElementChild.style.flexGrow = Math.max(0, needed - best);
+  setAttribute(bar, "aria-valuenow", best);
+  setAttribute(bar, "aria-valuemax", needed);
+  setText(at("rollout-proved"), `${best} of ${needed}`);
+  drawWait(state, live, needed);
+  drawLimits(state);
+}
+
+function sides(live, rollout) {
+  const versions = [...new Set([rollout.to_version, ...live.map(({ version }) => version)])].sort((a, b) => b - a);
+  return versions.map((version) => ({
+    version,
+    fresh: version === rollout.to_version,
+    traffic: listed(rollout, version),
+    replicas: live.filter((replica) => replica.version === version).reverse(),
+  }));
+}
+
+function side({ fresh, version }) {
+  return h(
+    "div",
+    { class: "side", data: { side: fresh ? "new" : "old" } },
+    h("b", {}, fresh ? "New " : "Old ", h("a", {}, `v${version}`)),
+    h("span", { class: "cells big" }),
+    h("span", { class: "figure" }),
+    h("span", { class: "muted" }),
+  );
+}
+
+function updateSide(node, { version, fresh, traffic, replicas }, service, name) {
+  node.querySelector("a").setAttribute("href", paths.version(name, version));
+  const ready = replicas.filter(({ state }) => state === "READY").length;
+  const missing = fresh ? Math.max(0, service.target - replicas.length) : 0;
+  fill(node.querySelector(".cells"), replicas.map((replica) => cell(replica, name)), hollow(missing));
+  setText(node.querySelector(".figure"), fresh ? `${ready} of ${service.target} ready` : `${ready} ready, ${count(replicas.length, "replica")} left`);
+  setText(node.querySelector(".muted"), traffic ? "gets traffic" : "gets no traffic");
+}
+
+const MOST = 60;
+const cell = (replica, name) =>
+  h("a", {
+    class: "cell",
+    href: paths.replica(name, replica.number),
+    title: `replica ${replica.number}: ${replica.state}`,
+    "aria-label": `replica ${replica.number}: ${replica.state}`,
+    data: { tone: tone(replica.state), state: replica.state },
+  });
+const hollow = (missing) =>
+  Array.from({ length: Math.min(missing, MOST) }, () => h("i", { class: "cell hollow", title: "not there yet" }));
+
+/** How many replicas of the new version are to prove themselves before something else is waited for. */
+function neededOf(rollout, policy, target) {
+  return waitsForPromotion(rollout, policy) ? Math.max(1, Math.min(target, amount(policy.canary, target, Math.ceil))) : target;
+}
+
+const amount = (value, target, round) => {
+  if (typeof value === "string" && value.endsWith("%")) return round((target * Number.parseFloat(value)) / 100);
+  return Number(value ?? 0);
+};
+
+// What it waits for, and since when
+
+function drawWait(state, live, needed) {
+  const [what, since] = waits(state, live, needed);
+  setText(at("rollout-wait"), what);
+  setAge(at("rollout-wait-since"), since);
+  const deadline = deadlineOf(state, needed);
+  show(at("rollout-deadline-fact"), deadline !== null);
+  setUntil(at("rollout-deadline"), deadline);
+}
+
+function waits(state, live, needed) {
+  const { rollout } = state;
+  const policy = policyOf(rollout, state.versions);
+  if (rollout.paused_at) return ["somebody to resume it", rollout.paused_at];
+  const fresh = live.filter(({ version }) => version === rollout.to_version);
+  const going = live.find((replica) => replica.outcome !== null && replica.version !== rollout.to_version);
+  if (rollout.best >= needed) return waitsAtTheEnd(rollout, policy, live, going);
+  const starting = fresh.filter((replica) => STARTING.includes(replica.state)).at(-1);
+  if (starting) return [`replica ${starting.number} to become ready`, starting.state_since];
+  const young = fresh.filter((replica) => replica.state === "READY").sort((a, b) => (a.state_since < b.state_since ? 1 : -1))[0];
+  if (going) return [leavingOf(going), going.state_since];
+  if (young && fresh.length > rollout.best) return [`replica ${young.number} to stay ready`, young.state_since];
+  return ["the next replica to be launched", rollout.progressed_at];
+}
+
+const leavingOf = (replica) => `replica ${replica.number} to end (${replica.state})`;
+
+function waitsAtTheEnd(rollout, policy, live, going) {
+  if (waitsForPromotion(rollout, policy)) {
+    const bakes = policy.bake_seconds === null ? "somebody to promote it" : `the canary to be ready for ${policy.bake_seconds} s, or somebody to promote it`;
+    return [bakes, rollout.progressed_at];
+  }
+  if (going) return [leavingOf(going), going.state_since];
+  const old = live.find(({ version }) => version !== rollout.to_version);
+  if (rollout.switched_at && old) return [`the time of the old ones to be over (${policy?.keep_old_seconds ?? 0} s)`, rollout.switched_at];
+  return [old ? `replica ${old.number} to go` : "the controller", rollout.progressed_at];
+}
+
+// As the planner has it; of a rollback the sentence of the service tells, where it has one.
+function deadlineOf({ rollout, versions }, needed) {
+  const policy = policyOf(rollout, versions);
+  const runs = !rollout.paused_at && !rollout.switched_at && rollout.good_version > 0 && rollout.best < needed;
+  if (!runs || !policy || rollout.kind === "rollback") return null;
+  return new Date(Date.parse(rollout.progressed_at) + policy.progress_deadline * 1000).toISOString();
+}
+
+function drawLimits(state) {
+  const { rollout, service } = state;
+  const policy = policyOf(rollout, state.versions);
+  show(at("rollout-good-fact"), rollout.good_version > 0);
+  setText(at("rollout-good"), `v${rollout.good_version}${policy?.auto_rollback === false ? ", by hand" : ""}`);
+  const bounded = rollout.mode !== "in_place" && policy !== null;
+  show(at("rollout-bounds-fact"), bounded);
+  if (bounded) setText(at("rollout-bounds"), boundsText(rollout, policy, service.target));
+}
+
+function boundsText(rollout, policy, target) {
+  if (rollout.mode === "blue_green") return `at most ${2 * target} alive`;
+  const surge = amount(policy.max_surge, target, Math.ceil);
+  const missing = amount(policy.max_unavailable, target, Math.floor) || (surge === 0 ? 1 : 0);
+  return `at most ${target + surge} alive, at least ${Math.max(0, target - missing)} ready`;
+}
