@@ -8,7 +8,7 @@ from typing import Any
 from replicas.actions import moves
 from replicas.actions.versions import Draft
 from replicas.core.preview import Move, There, preview, scaling
-from replicas.core.spec import Spec, hardcoded_port
+from replicas.core.spec import Spec, listens_on_one_port
 from replicas.core.values import LIVE, Desired, ReplicaState, RolloutKind, RolloutMode
 from replicas.models import Replica, Service, ServiceVersion
 
@@ -30,7 +30,7 @@ def plan_of(draft: Draft, spec: Spec, service: Service | None, kind: str) -> lis
         return []
     before = service.version if service is not None and service.desired == Desired.UP else None
     if service is None:
-        move = Move(1, RolloutKind.FIRST, RolloutMode.ROLLING, one_port=one_port(spec))
+        move = Move(1, RolloutKind.FIRST, RolloutMode.ROLLING, one_port=listens_on_one_port(spec))
         return preview(move, draft.target, (), None, spec)
     alive = _alive(service)
     if before is not None and _same(before, draft):
@@ -40,10 +40,9 @@ def plan_of(draft: Draft, spec: Spec, service: Service | None, kind: str) -> lis
     return _plan(service, before, wish, alive)
 
 
-def plan_back(service: Service, old: ServiceVersion, target: int) -> list[str]:
-    """The lines that say what going back to an earlier version does."""
-    number = service.last_version + 1
-    wish = Wish(number, RolloutKind.ROLLBACK, old.process_digest, old.spec, target)
+def plan_back(service: Service, old: ServiceVersion, kind: RolloutKind, target: int) -> list[str]:
+    """The lines that say what going back to an earlier version does; `kind` is the rollout's."""
+    wish = Wish(service.last_version + 1, kind, old.process_digest, old.spec, target)
     return _plan(service, service.version, wish, _alive(service))
 
 
@@ -79,11 +78,11 @@ def _plan(service: Service, before: ServiceVersion | None, wish: Wish, alive: Al
         good_version=good,
         good_fits=_process_of(service, good) == wish.process,
         switched=switched,
-        one_port=one_port(spec),
+        one_port=listens_on_one_port(spec),
         superseded=going_on.to_version if going_on else 0,
         leaving=alive.leaving,
     )
-    there = _there(alive, wish.process, {group.version: group.listed for group in groups})
+    there = _there(alive, wish.process, {group.version: group.listed or group.version == good for group in groups})
     return preview(move, wish.target, there, _spec(service, before.spec) if before else None, spec)
 
 
@@ -94,12 +93,6 @@ def _process_of(service: Service, number: int) -> str | None:
 
 def _spec(service: Service, form: Mapping[str, Any]) -> Spec:
     return Spec.from_json({**form, "name": service.name})
-
-
-def one_port(spec: Spec) -> bool:
-    """True when no two replicas of the spec can run beside each other: they listen on the same port of one host."""
-    section = spec.service.model_copy(update={"replicas": 2, "replica_policy": None})
-    return hardcoded_port(spec.model_copy(update={"service": section})) is not None
 
 
 def _number(service: Service, draft: Draft) -> int:

@@ -17,6 +17,7 @@ from replicas.actions.moves import (
     switch,
 )
 from replicas.actions.operations import Refused
+from replicas.actions.plans import plan_back
 from replicas.actions.transition import change, locked, writing
 from replicas.actions.versions import Conflict
 from replicas.core.rollout import wanted
@@ -32,6 +33,7 @@ __all__ = [
     "latest",
     "live_of",
     "pause",
+    "plan_to_go_back",
     "progress",
     "promote",
     "promoted",
@@ -168,8 +170,23 @@ def rollback(
             raise Refused(_no_such(service, number))
         if old.pk == active.pk:
             raise Refused(f"version {old.number} of service {service.name} is the active one; name an earlier one")
-        kind = RolloutKind.ROLLBACK if has_proved(service, old) else RolloutKind.UPDATE
-        return _go_back(service, old, kind, message=message or f"back to version {old.number}", actor=actor)
+        return _go_back(
+            service, old, kind_of_return(service, old), message=message or f"back to version {old.number}", actor=actor
+        )
+
+
+def kind_of_return(service: Service, old: ServiceVersion) -> RolloutKind:
+    """Going back to what never proved itself may have to be turned back, as an update."""
+    return RolloutKind.ROLLBACK if has_proved(service, old) else RolloutKind.UPDATE
+
+
+def plan_to_go_back(service: Service, old: ServiceVersion) -> list[str]:
+    """What `rollback` to that version would do now, in lines; none where it is the active one, or nothing is up."""
+    active = service.version
+    if active is None or active.pk == old.pk or service.desired != Desired.UP:
+        return []
+    target = service.target if service.target != wanted(active.spec) else wanted(old.spec)
+    return plan_back(service, old, kind_of_return(service, old), target)
 
 
 def _version(service: Service, number: int) -> ServiceVersion | None:
@@ -211,9 +228,10 @@ def _go_back(
             f"the files of version {old.number} of service {service.name} are gone; "
             "apply its text again, which copies them anew"
         )
-    version = versions.make_again(service, old, message=message, actor=actor, kept=kept)
+    target = service.target if service.target != wanted(leaving.spec) else wanted(old.spec)  # what a hand set stays
+    plan = plan_back(service, old, kind, target)
+    version = versions.make_again(service, old, message=message, actor=actor, plan=plan, kept=kept)
     rollout = begin(service, version, kind, actor=actor)
-    by_hand = service.target != wanted(leaving.spec)
     now = clock.now()
     change(
         service,
@@ -223,7 +241,7 @@ def _go_back(
         old=service.status,
         new=service.status,
         version=version,
-        target=service.target if by_hand else wanted(old.spec),
+        target=target,
         last_version=service.last_version,
         forgiven_at=now,
         updated_at=now,

@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 
 from replicas import clock
 from replicas.actions import endpoints, rollouts, versions
+from replicas.actions.plans import plan_restart
 from replicas.actions.scaling import scale
 from replicas.actions.transition import change, emit, locked, writing
 from replicas.actions.versions import Conflict, Draft
@@ -113,7 +114,10 @@ def restart(service_id: int, *, actor: str, expected: int | None = None) -> Serv
                 f"service {service.name} is at version {old.number} by now, not {expected}: "
                 "it was restarted or updated already"
             )
-        version = versions.make_again(service, old, message=f"restart of version {old.number}", actor=actor, apart=True)
+        plan = plan_restart(service, old)
+        version = versions.make_again(
+            service, old, message=f"restart of version {old.number}", actor=actor, plan=plan, apart=True
+        )
         rollouts.begin(service, version, RolloutKind.RESTART, actor=actor)
         now = clock.now()
         change(

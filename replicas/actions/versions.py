@@ -61,7 +61,14 @@ def make(service: Service, draft: Draft, *, actor: str) -> ServiceVersion:
 
 
 def make_again(
-    service: Service, old: ServiceVersion, *, message: str, actor: str, apart: bool = False, kept: bool = True
+    service: Service,
+    old: ServiceVersion,
+    *,
+    message: str,
+    actor: str,
+    plan: Sequence[str],
+    apart: bool = False,
+    kept: bool = True,
 ) -> ServiceVersion:
     """The next version with text, spec, secrets and files of an earlier one.
 
@@ -83,6 +90,7 @@ def make_again(
         overrides=old.overrides,
         sealed=old.sealed,
         message=message,
+        plan=list(plan),
     )
 
 

@@ -1,10 +1,9 @@
 """What a move to another version would do, said before it is done: lines for people, kept with the version."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from replicas.core.rollout import amount, bounds
+from replicas.core.rollout import bounds, canaries
 from replicas.core.spec import Spec
 from replicas.core.values import ReplicaState, RolloutKind, RolloutMode
 from replicas.core.wording import named_versions, seconds, some
@@ -176,7 +175,7 @@ def _canary(move: Move, target: int, new: Spec) -> list[str]:
     rollout = new.service.rollout
     if not rollout.canary or move.kind is not RolloutKind.UPDATE or not move.good_version or move.good_fits:
         return []
-    number = max(1, min(target, amount(rollout.canary, target, math.ceil)))
+    number = canaries(rollout.canary, target) or 1
     until = "somebody promotes it"
     if rollout.bake_seconds is not None:
         until += f", or it has been ready for {seconds(rollout.bake_seconds)} without a failure"
@@ -228,7 +227,7 @@ def _failing(move: Move, new: Spec) -> str:
         back = f"version {move.good_version} fills the places that are missing, and it stays so ({why})"
     return (
         f"Without progress for {seconds(new.service.progress_deadline)}, or after "
-        f"{some(getattr(rollout, 'max_failures', 3), 'failure')} of new ones, it has failed; then {back}."
+        f"{some(rollout.max_failures, 'failure')} of new ones, it has failed; then {back}."
     )
 
 

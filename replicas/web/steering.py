@@ -8,10 +8,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from replicas.actions import rollouts
-from replicas.actions.plans import plan_back
 from replicas.actions.rollouts import Conflict, Refused
-from replicas.core.rollout import wanted
-from replicas.core.values import Desired
 from replicas.models import Rollout
 from replicas.web.access import DEPLOY, OPERATE, SEE, View, allowed
 from replicas.web.forms import RollbackForm, SteerForm
@@ -72,12 +69,7 @@ def rollback(request: HttpRequest, name: str) -> HttpResponse:
 def plan(request: HttpRequest, name: str, number: int) -> JsonResponse:
     """`{plan}`: what going back to a version would do now; empty where it cannot be gone back to."""
     service = service_or_404(name)
-    old = version_or_404(service, number)
-    active = service.version
-    if active is None or active.pk == old.pk or service.desired == Desired.DOWN:
-        return JsonResponse({"plan": []})
-    by_hand = service.target != wanted(active.spec)
-    return JsonResponse({"plan": plan_back(service, old, service.target if by_hand else wanted(old.spec))})
+    return JsonResponse({"plan": rollouts.plan_to_go_back(service, version_or_404(service, number))})
 
 
 def sentence(error: Exception) -> str:

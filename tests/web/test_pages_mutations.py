@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from replicas.actions import operations, services
 from replicas.actions.operations import Usage
 from replicas.core.values import Desired, OperationStatus, ReplicaState
-from replicas.models import Event, Operation, Replica, Service
+from replicas.models import Event, Operation, Replica, Service, ServiceVersion
 from tests import cast
 from tests.web.people import browser, deployed
 
@@ -67,6 +67,7 @@ def test_restart_makes_a_version_and_a_second_click_does_not() -> None:
     assert first.json()["message"] == "web restarts: version 2 replaces every replica."
     assert second.status_code == 409
     assert "at version 2 by now" in second.json()["message"]
+    assert "version 2 are launched" in ServiceVersion.objects.get(number=2).plan[1]
     assert Service.objects.get().last_version == 2
 
 

@@ -129,6 +129,7 @@ def test_rollback_makes_an_old_version_the_next() -> None:
     assert answer.json() == {"level": "success", "message": "web goes back, as version 3."}
     version = ServiceVersion.objects.get(number=3)
     assert (version.text, version.message, version.created_by) == (text(), "it was slow", "root")
+    assert "In place: 1 replica is adopted by version 3 and goes on as it is; none is replaced." in version.plan
     assert latest().kind == RolloutKind.ROLLBACK
     again = post("rollback", {"version": "1", "expected": "2"})
     assert (again.status_code, "is at version 3 by now, not 2" in again.json()["message"]) == (409, True)

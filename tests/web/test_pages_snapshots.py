@@ -83,7 +83,7 @@ def test_a_change_while_a_snapshot_is_taken_is_in_it_and_comes_again(
 
     snapshot = reading(monkeypatch, change, take[name])
     later = Event.objects.filter(pk__gt=snapshot["cursor"])
-    assert {each.trigger for each in later} == {"withdrawn", "cancelled", "scaled"}
+    assert {each.trigger for each in later} == {"withdrawn", "cancelled", "rollout_extended", "scaled"}
     shown = json.dumps(without_clock(snapshot))
     assert {"services": '"target": 7', "operations": "CANCELLED"}.get(name, "TERMINATED") in shown
 
