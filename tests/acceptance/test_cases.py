@@ -26,11 +26,20 @@ while number <= int(os.environ.get("HANGING", "0")):
 while True:
     connection, _ = server.accept()
     with connection:
-        path = connection.recv(4096).split()[1].decode()
+        try:
+            words = connection.recv(4096).split()
+        except OSError:
+            continue
+        if not words:
+            continue
+        path = words[1].decode()
         sick = os.path.exists(os.environ.get("SICK", "") + "/" + str(number))
         good = not sick and path == os.environ.get("RIGHT", path)
         head = b"HTTP/1.1 %d X\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n"
-        connection.sendall(head % (200 if good else 503))
+        try:
+            connection.sendall(head % (200 if good else 503))
+        except OSError:
+            pass
 """
 RUN = f"exec python3 -S -E -c '{OBEDIENT}'"
 

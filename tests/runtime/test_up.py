@@ -27,6 +27,7 @@ service:
   readiness_probe: {path: /, initial_delay_seconds: 30, endpoint_probe_interval_seconds: 1, timeout_seconds: 5}
   replicas: 2
 """
+PARTS = {"web", "gateway", "long", "short", "controller"}
 Maker = Callable[..., ControlPlane]
 
 
@@ -52,15 +53,15 @@ def plane() -> Iterator[ControlPlane]:
 
 def all_children(plane: ControlPlane) -> dict[str, int]:
     """The pid of each child, once all are there; in the middle of an exec a process shows no environment."""
-    return eventually(lambda: found if len(found := plane.children()) == 4 else None, 20, plane.tail)
+    return eventually(lambda: found if set(found := plane.children()) == PARTS else None, 20, plane.tail)
 
 
 def test_everything_comes_up_and_goes_down(new_control_plane: Maker) -> None:
     plane = new_control_plane()
     plane.start()
-    assert set(plane.children()) == {"web", "long", "short", "controller"}
+    assert set(plane.children()) == PARTS
     parts = plane.readyz()["parts"]
-    assert {"database", "pool long", "pool short", "controller", "feed"} == set(parts)
+    assert {"database", "pool long", "pool short", "controller", "gateway", "feed"} == set(parts)
     assert all(part["ok"] for part in parts.values())
     assert plane.get("/healthz") == (200, b"ok\n")
     assert f"Rollcall: {plane.url}" in plane.output
