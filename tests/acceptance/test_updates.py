@@ -1,0 +1,162 @@
+"""Updates in a row, some of them bad, while parts of the control plane are killed: nobody loses a replica that served.
+
+ROLLCALL_UPDATES makes the row longer (20 is the long form), ROLLCALL_UPDATES_SEED plays one again.
+"""
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.acceptance import texts
+from tests.acceptance.capacity import Capacity
+from tests.acceptance.rows import LIVE, Row
+from tests.acceptance.scene import PARTS, Scene
+from tests.support.polling import eventually
+
+UPDATES = int(os.environ.get("ROLLCALL_UPDATES", "7"))
+SEED = int(os.environ.get("ROLLCALL_UPDATES_SEED") or random.randrange(10**6))
+TARGET = 2
+PATIENCE = 60.0
+MIN_READY = 1.5
+TAIL = "restart: {backoff_seconds: 0.2, max_backoff_seconds: 1}"
+
+
+def text(number: int, kind: str) -> str:
+    """Version `number` of the service, which works or fails in its own way."""
+    more: dict[str, object] = {"env": {"TEXT": str(number)}}
+    mode = "blue_green" if kind == "blue_green" else "rolling"
+    if kind == "setup fails":
+        more["setup"] = "echo no such package; exit 3"
+    elif kind == "run exits":
+        more["run"] = "echo no such file; exit 7"
+    elif kind == "never ready":
+        more |= {"run": "exec sleep 600", "initial_delay": 2}
+    elif kind == "ready, then dies":
+        more["env"] = {"TEXT": str(number), "LIFE_SECONDS": "0.7"}
+    elif kind == "slow":
+        more["env"] = {"TEXT": str(number), "START_SECONDS": "2"}
+    made = texts.service(
+        "moving", TARGET, tail=TAIL, drain=1, interval=0.3, surge=1, unavailable=0, min_ready=MIN_READY, **more
+    )
+    return made.replace("rollout: {", f"rollout: {{mode: {mode}, progress_deadline_seconds: 20, ")
+
+
+GOOD = ("rolling", "blue_green", "slow", "in place")
+BAD = ("setup fails", "run exits", "never ready", "ready, then dies")
+
+
+class Updates:
+    """One service that is updated again and again, and what it is expected to come to."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.chance = random.Random(SEED)
+        self.good = 0
+        self.process = 0
+        self.number = 0
+        self.diary: list[str] = []
+
+    def first(self) -> None:
+        self.scene.sampler.allow("moving", 2 * TARGET)
+        self.scene.person.apply(text(0, "rolling"), "moving")
+        self.scene.services.add("moving")
+        self.settled()
+
+    def update(self, kind: str) -> None:
+        """Apply the next version, and be told what became of it."""
+        self.number += 1
+        self.diary.append(f"{self.number}: {kind}")
+        if kind == "in place":
+            made = text(self.process, "rolling").replace("timeout_seconds: 5", f"timeout_seconds: {5 + self.number}")
+        else:
+            made = text(self.number, kind)
+        self.scene.person.apply(made, "moving", known=True)
+        if kind in GOOD:
+            self.good = self.process if kind == "in place" else self.number
+            self.process = self.good
+
+    def settled(self) -> Row:
+        """Wait until no rollout goes on and all replicas are ready; the latest rollout."""
+
+        def look() -> Row | None:
+            (latest,) = self.scene.rows.query("SELECT * FROM replicas_rollout ORDER BY id DESC LIMIT 1")
+            live = self.scene.rows.replicas("moving", *LIVE)
+            ready = [row["state"] for row in live] == ["READY"] * TARGET
+            return latest if latest["state"] == "SUCCEEDED" and ready else None
+
+        return eventually(look, PATIENCE, self.told)
+
+    def told(self) -> str:
+        rollouts = self.scene.rows.query("SELECT * FROM replicas_rollout ORDER BY id")
+        lines = [
+            f"{r['id']} {r['kind']} {r['mode']} {r['state']} v{r['from_version']} to v{r['to_version']}, good "
+            f"v{r['good_version']}, best {r['best']}: {r['reason']}"
+            for r in rollouts
+        ]
+        return "\n".join([f"seed {SEED}", *self.diary, *lines, self.scene.told("moving")])
+
+    def check(self) -> None:
+        """What serves is the last version that works, by its own environment."""
+        (row,) = self.scene.rows.query(
+            "SELECT text FROM replicas_serviceversion WHERE id = (SELECT version_id FROM replicas_service"
+            " WHERE name = 'moving')"
+        )
+        assert f'TEXT: "{self.good}"' in row["text"], self.told()
+
+    def kill(self) -> None:
+        """kill -9 of a part of the control plane, while everything goes on."""
+        part = self.chance.choice(PARTS)
+        with suppress(KeyError, ProcessLookupError):
+            os.kill(self.scene.plane.children()[part], signal.SIGKILL)
+            self.diary.append(f"kill -9 {part}")
+
+
+@contextmanager
+def watched(scene: Scene, floor: int) -> Iterator[Capacity]:
+    """Capacity is sampled meanwhile, and was never below the floor."""
+    capacity = Capacity(scene.rows, "moving", floor)
+    capacity.start()
+    try:
+        yield capacity
+    finally:
+        capacity.stop()
+    assert not capacity.dips, capacity.dips[:5]
+    assert capacity.samples > 20
+
+
+def kinds(chance: random.Random) -> list[str]:
+    """A row of updates with every kind in it before one comes again."""
+    made: list[str] = []
+    while len(made) < UPDATES:
+        every = [*GOOD, *BAD]
+        chance.shuffle(every)
+        made += every
+    return made[:UPDATES]
+
+
+def test_updates_in_a_row_never_take_capacity(
+    new_scene: Callable[..., Scene], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = new_scene()
+    updates = Updates(scene)
+    updates.first()
+    with watched(scene, TARGET) as capacity:
+        for kind in kinds(updates.chance):
+            updates.update(kind)
+            if kind in BAD or updates.chance.random() < 0.7:
+                killer = threading.Timer(updates.chance.uniform(0.1, 3), updates.kill)
+                killer.start()
+                latest = updates.settled()
+                killer.join()
+                assert latest["kind"] == ("rollback" if kind in BAD else "update"), updates.told()
+                updates.check()
+        updates.settled()
+        updates.check()
+    scene.check()
+    with capsys.disabled():
+        print(f" [seed {SEED}: {capacity.samples} samples, at least {capacity.least} of {TARGET} served]", end="")
