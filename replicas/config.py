@@ -71,6 +71,7 @@ class Config:
     gateway_host: str = setting("127.0.0.1", "Where the addresses of services listen; 0.0.0.0 for all of the network.")
     gateway_port: int = setting(8800, "One port for all services, by Host or /services/NAME/; 0 for none.", most=65535)
     gateway_connections: int = setting(4000, "Connections that the gateway takes at a time.", least=10, most=1000000)
+    metrics_token: str = setting("", "Bearer token with which /metrics may be read from other machines.")
     endpoint_port_first: int = setting(18000, "First port that a service's address may get.", least=1024, most=65535)
     endpoint_port_last: int = setting(18999, "Last port that a service's address may get.", least=1024, most=65535)
     allowed_hosts: tuple[str, ...] = setting((), "Host names, by comma, under which the dashboard may be asked for.")

@@ -87,6 +87,7 @@ class Loop:
         finally:
             leases.release(LEASE, self.holder)
             self.watch.close()
+            self.traffic.close()
             self.bell.close()
 
     def stop(self) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 from replicas.actions.endpoints import asked_port
 from replicas.actions.sealing import Unsealable, unseal
+from replicas.core.autoscaler.signals import rate_of
 from replicas.core.rollout import listed
 from replicas.core.values import Desired, ReplicaState, RolloutKind, RolloutMode, RolloutState
 from replicas.core.views import RolloutView
 from replicas.gateway.dataplane import put
 from replicas.gateway.places import Places
-from replicas.gateway.values import Entry, Member, entry, member
+from replicas.gateway.values import MOST_WEIGHT, WEIGHT, Entry, Member, entry, member
 from replicas.models import Replica, Rollout, Service, ServiceVersion
 
 S = ReplicaState
@@ -130,12 +131,12 @@ def entry_of(row: Row, places: Places) -> Entry | None:
     told = told_by(row.version_uid)
     if not row.addressed or row.port is None or row.fault or row.asked not in (None, row.port):
         return None
-    certificate = _certificate(row, told.tls, places) if told.tls else ""
-    return entry(row.id, row.name, row.port, told.spec, certificate)
+    certificate, stamp = _certificate(row, told.tls, places) if told.tls else ("", 0)
+    return entry(row.id, row.name, row.port, told.spec, certificate, stamp)
 
 
-def _certificate(row: Row, tls: tuple[str, str], places: Places) -> str:
-    """Key and certificate in one file, as HAProxy wants them, made anew when one of them has changed.
+def _certificate(row: Row, tls: tuple[str, str], places: Places) -> tuple[str, int]:
+    """Key and certificate in one file, as HAProxy wants them, made anew when one of them has changed; and its time.
 
     A file that cannot be read is left to HAProxy's own check, which names it.
     """
@@ -145,20 +146,24 @@ def _certificate(row: Row, tls: tuple[str, str], places: Places) -> str:
         newest = max(os.stat(key).st_mtime_ns, os.stat(certificate).st_mtime_ns)
         if not path.exists() or path.stat().st_mtime_ns < newest:
             put(path, Path(certificate).read_text() + "\n" + Path(key).read_text())
+        return str(path), path.stat().st_mtime_ns
     except (OSError, UnicodeDecodeError):
-        return certificate
-    return str(path)
+        return certificate, 0
 
 
 def seats(service_ids: Sequence[int]) -> list[Seat]:
     """The replicas of these services that are in traffic, or were until they began to leave."""
-    columns = ("id", "service_id", "number", "state", "url", "version_number", "version__process_digest")
+    columns = ("id", "service_id", "number", "state", "url", "version_number", "version__process_digest", "handle")
     found = list(
         Replica.objects.filter(service__in=service_ids, state__in=SEATED).exclude(url="").order_by().values(*columns)
     )
     if not found:
         return []
-    digests = dict(Service.objects.filter(pk__in=service_ids).values_list("pk", "version__process_digest"))
+    active = list(
+        Service.objects.filter(pk__in=service_ids).values_list("pk", "version__process_digest", "version__uid")
+    )
+    digests = {number: digest for number, digest, _ in active}
+    versions = {number: uid for number, _, uid in active}
     compatible: dict[int, set[int]] = defaultdict(set)
     for row in found:
         if row["version__process_digest"] == digests.get(row["service_id"]):
@@ -166,13 +171,25 @@ def seats(service_ids: Sequence[int]) -> list[Seat]:
     moves = latest_moves(service_ids)
     result = []
     for row in found:
-        place = member(row["number"], row["url"])
+        place = member(row["number"], row["url"], weight_of(row["handle"], versions.get(row["service_id"], "")))
         if place is None:
             continue
         service, state = row["service_id"], S(row["state"])
         shown = state is S.READY and listed(moves.get(service), row["version_number"], compatible[service])
         result.append(Seat(row["id"], service, state, shown, place))
     return result
+
+
+def weight_of(handle: Mapping[str, Any] | None, version_uid: str) -> int:
+    """The weight of a replica by its accelerator, from the active version's target_qps_per_replica for each.
+
+    Its provider says in the handle which one it has (`accelerators`, such as A100:8). The fastest has MOST_WEIGHT.
+    """
+    rates = told_by(version_uid).weights if version_uid else {}
+    if not rates:
+        return WEIGHT
+    own = rate_of(rates, (handle or {}).get("accelerators"))
+    return max(1, round(MOST_WEIGHT * own / max(rates.values())))
 
 
 def latest_moves(service_ids: Sequence[int]) -> dict[int, RolloutView]:

@@ -14,12 +14,15 @@ from typing import Any
 
 from django.conf import settings
 
+from replicas import clock
 from replicas.actions import endpoints
 from replicas.controller import serving
+from replicas.controller.sampling import SAMPLE_SECONDS, Sampler
 from replicas.controller.serving import Row, Seat
 from replicas.core.values import ReplicaState
 from replicas.core.views import ReplicaView
 from replicas.gateway import binary
+from replicas.gateway.accesslog import Reader
 from replicas.gateway.config import Options
 from replicas.gateway.dataplane import DataPlane, free
 from replicas.gateway.places import Places
@@ -44,6 +47,7 @@ class Traffic:
     """Keeps the gateway as the rows are. Nothing here is lost with the process: HAProxy and the rows have it all."""
 
     plane: DataPlane | None
+    reader: Reader | None = None
     why: str = ""  # there is no gateway
     cursor: int = -1
     rows: Sequence[Row] = ()
@@ -51,6 +55,8 @@ class Traffic:
     leaving: dict[int, Seat] = field(default_factory=dict)  # by replica id: out of traffic, and still at work
     in_flight: dict[int, int] = field(default_factory=dict)  # by replica id, of those that leave
     ended: bool = False  # something in flight has ended since the last tick
+    sampler: Sampler = field(default_factory=Sampler)
+    held: dict[int, int] = field(default_factory=dict)  # requests that wait for a first replica, by service id
     due: dict[str, float] = field(default_factory=dict)
     served: bool = False
 
@@ -59,11 +65,22 @@ class Traffic:
         """The traffic of a home; without a gateway where that is switched off or there is no HAProxy."""
         found = binary.find(os.environ) if config.gateway else binary.Found("", binary.OFF)
         if not found.path:
-            return cls(None, found.why)
+            return cls(None, why=found.why)
         places = Places.of(config)
         places.prepare()
         options = Options(places, config.gateway_host, config.gateway_port, config.gateway_connections)
-        return cls(DataPlane(options, found.path))
+        made = cls(DataPlane(options, found.path))
+        made.reader = Reader(places.access, places.logs, made.name_of)
+        return made
+
+    def close(self) -> None:
+        """Let go of the sockets. HAProxy goes on as it is."""
+        if self.reader is not None:
+            self.reader.close()
+
+    def name_of(self, service_id: int) -> str | None:
+        """The name of a service that is served."""
+        return next((row.name for row in self.rows if row.id == service_id), None)
 
     def every(self, what: str, seconds: float) -> bool:
         """True once in so many seconds."""
@@ -90,7 +107,20 @@ class Traffic:
             if self.served and self.every("beat", BEAT_SECONDS):
                 beats.touch_file("gateway")
             self.count()
+            self.sample()
         return self.tell()
+
+    def sample(self) -> None:
+        """Once a second, keep what the gateway does."""
+        if self.plane is None or self.reader is None or not self.every("sample", SAMPLE_SECONDS - 0.05):
+            return
+        if self.reader.drain():
+            log.warning("gateway: more lines of access logs than can be taken")
+        if not self.served:
+            self.sampler.forget()
+            return
+        self.held = self.plane.held(self.wanted)
+        self.sampler.sample(clock.now(), self.wanted.entries, self.plane.backends, self.reader.take(), self.held)
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
@@ -111,7 +141,9 @@ class Traffic:
         for seat in seats:
             if seat.listed:
                 members[seat.service_id].append(seat.member)
-        self.wanted = Wanted(tuple(entries), {key: tuple(found) for key, found in members.items()}, reasons)
+        wanted = Wanted(tuple(entries), {key: tuple(found) for key, found in members.items()}, reasons)
+        if wanted != self.wanted:  # the very same one costs the gateway nothing
+            self.wanted = wanted
         self.leaving = {seat.replica_id: seat for seat in seats if seat.state in COUNTED}
 
     def give_ports(self) -> None:

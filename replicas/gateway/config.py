@@ -55,9 +55,9 @@ def render(wanted: Wanted, options: Options, shape: str = "") -> str:
     return "\n".join(parts) + "\n"
 
 
-def shape_of(wanted: Wanted, options: Options, certificates: Iterable[str] = ()) -> str:
+def shape_of(wanted: Wanted, options: Options) -> str:
     """A digest of all that only a reload can change: everything but members and reasons."""
-    bare = render(Wanted(wanted.entries), options) + names(wanted) + "".join(certificates)
+    bare = render(Wanted(wanted.entries), options) + names(wanted) + str([entry.stamp for entry in wanted.entries])
     return hashlib.sha256(bare.encode()).hexdigest()[:16]
 
 
@@ -248,11 +248,12 @@ def _refusals(entry: Entry) -> Iterator[str]:
     """Answers that need no replica: too many, not allowed, too large."""
     returned = "http-request return content-type application/json"
     if entry.client_rate:
-        yield "    stick-table type ipv6 size 100k expire 10s store http_req_rate(1s)"
+        yield "    stick-table type ipv6 size 100k expire 10s store gpc0_rate(1s)"
         yield "    http-request track-sc0 src"
         body = _body(429, f"more than {entry.client_rate} requests per second from one client")
-        many = f"{{ sc_http_req_rate(0) gt {entry.client_rate} }}"
+        many = f"{{ sc_gpc0_rate(0) ge {entry.client_rate} }}"
         yield f"    {returned} status 429 string {body} hdr Retry-After 1 if {many}"
+        yield "    http-request sc-inc-gpc0(0)"  # only what is let through counts
     if entry.token:
         given = "req.hdr(authorization),regsub(^[Bb]earer[[:space:]]+,),sha2(256),hex"
         body = _body(401, "this service asks for a bearer token: Authorization: Bearer ...")

@@ -6,7 +6,6 @@ import re
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ log = logging.getLogger(__name__)
 ASK = f"show env ROLLCALL_SHAPE; {statistics.ASK}"
 CHECK_SECONDS = 20.0
 AGAIN_SECONDS = 5.0  # until a port that was in use, or a configuration that was refused, is tried again
+HELD = re.compile(r"value=<(\d+)")
 BIND = re.compile(r"^    bind .*?:(\d+)(?: |$)", re.MULTILINE)
 
 
@@ -36,6 +36,8 @@ class DataPlane:
     trouble: str = ""
     _refused: dict[Entry, tuple[float, str]] = field(default_factory=dict)
     _written: str = ""
+    _latest: tuple[Wanted, str] | None = None
+    _filed: tuple[Wanted, str] | None = None
     _told: dict[int, str] = field(default_factory=dict)
     _next_reload: float = 0.0
     _gone_since: float | None = None
@@ -48,7 +50,7 @@ class DataPlane:
         """
         try:
             serving = self._possible(wanted)
-            shape = config.shape_of(serving, self.options, _certificates(serving))
+            shape = self._shape(serving)
             if self._look() != shape:
                 self._install(serving, shape)
                 if self._look() != shape:
@@ -74,6 +76,19 @@ class DataPlane:
             count += figures.in_flight + figures.queued if figures else 0
         return count
 
+    def held(self, wanted: Wanted) -> dict[int, int]:
+        """How many requests wait for a first replica, by the entry's id; asked where there is none."""
+        found = {}
+        for entry in wanted.entries:
+            if entry.hold > 0 and not wanted.members.get(entry.id):
+                try:
+                    said = runtime.ask(self.options.places.stats, f"get var proc.held_{entry.backend}")
+                except Unreachable:
+                    break
+                value = HELD.search(said)
+                found[entry.id] = int(value[1]) if value else 0
+        return found
+
     def count_old(self) -> None:
         """Read what workers of earlier configurations still do. Raises Unreachable and Unreadable."""
         self._old = {}
@@ -86,6 +101,12 @@ class DataPlane:
                     ours.servers[server] = replace(figures, in_flight=figures.in_flight + (had.in_flight if had else 0))
 
     # --- steps of `follow` ----------------------------------------------------------------------------------------
+
+    def _shape(self, wanted: Wanted) -> str:
+        """The shape of `wanted`, which is mostly the one that was asked about last."""
+        if self._latest is None or self._latest[0] is not wanted:
+            self._latest = (wanted, config.shape_of(wanted, self.options))
+        return self._latest[1]
 
     def _look(self) -> str:
         """Read the figures; the shape that the worker was started with."""
@@ -142,6 +163,9 @@ class DataPlane:
 
     def _write(self, wanted: Wanted, shape: str) -> None:
         """Keep the file as things are, so that an HAProxy that starts from it has the members of this moment."""
+        if self._filed is not None and self._filed[0] is wanted and self._filed[1] == shape:
+            return
+        self._filed = (wanted, shape)
         text = config.render(wanted, self.options, shape)
         if text == self._written:
             return
@@ -208,7 +232,7 @@ class DataPlane:
         if now - self._gone_since > AGAIN_SECONDS and not listens(self.options.places.stats):
             self._refuse_busy(wanted, set())
             serving = self._possible(wanted)
-            shape = config.shape_of(serving, self.options, _certificates(serving))
+            shape = self._shape(serving)
             self._write(serving, shape)
         return False
 
@@ -254,16 +278,6 @@ def listens(path: Path) -> bool:
         except OSError:
             return False
     return True
-
-
-def _certificates(wanted: Wanted) -> Iterator[str]:
-    """What tells one content of each certificate from another."""
-    for entry in wanted.entries:
-        if entry.certificate:
-            try:
-                yield str(os.stat(entry.certificate).st_mtime_ns)
-            except OSError:
-                yield "missing"
 
 
 def _alerts(text: str) -> str:

@@ -45,7 +45,8 @@ def member(number: int, url: str, weight: int = WEIGHT) -> Member | None:
 class Entry:
     """A service's address and how its requests are treated. Times in seconds; 0 or "" where there is no limit.
 
-    `token`: SHA-256 of the bearer token, in upper-case hex. `certificate`: the PEM file with key and certificate.
+    `token`: SHA-256 of the bearer token, in upper-case hex. `certificate`: the PEM file with key and certificate;
+    `stamp` tells one content of it from another.
     """
 
     id: int
@@ -61,6 +62,7 @@ class Entry:
     queue_timeout: float = 30.0
     hold: float = 0.0
     certificate: str = ""
+    stamp: int = 0
 
     @property
     def backend(self) -> str:
@@ -78,7 +80,7 @@ class Entry:
         return "https" if self.certificate else "http"
 
 
-def entry(number: int, name: str, port: int, spec: Mapping[str, Any], certificate: str = "") -> Entry:
+def entry(number: int, name: str, port: int, spec: Mapping[str, Any], certificate: str = "", stamp: int = 0) -> Entry:
     """The entry of a service, from its resolved spec with the secrets put in."""
     service = spec.get("service") or {}
     balancer = service.get("load_balancer") or {}
@@ -100,6 +102,7 @@ def entry(number: int, name: str, port: int, spec: Mapping[str, Any], certificat
         queue_timeout=float(balancer.get("queue_timeout_seconds") or 30.0),
         hold=float(held),
         certificate=certificate,
+        stamp=stamp,
     )
 
 

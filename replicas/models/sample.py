@@ -8,7 +8,8 @@ from replicas.models.service import Service
 class Sample(models.Model):
     """The traffic of a service in the `seconds` before `at`. `resolution`: 1 or 60, the spacing of its series.
 
-    `in_flight`, `queued`, `held`: requests at the end of the time (of a minute: their means). `p50`, `p95`, `p99`:
+    `requests`: those that arrived, held and refused ones too. `in_flight`, `queued`, `held`: requests at the end of the
+    time, `ready`: replicas with traffic (of a minute: their means). `p50`, `p95`, `p99`:
     milliseconds, None without requests. `codes`: answers of each class, 1xx to 5xx. `replicas`: by replica number,
     `[requests, in flight, failures to connect or to answer]`.
     """
@@ -21,6 +22,7 @@ class Sample(models.Model):
     in_flight = models.FloatField(default=0)
     queued = models.FloatField(default=0)
     held = models.FloatField(default=0)
+    ready = models.PositiveIntegerField(default=0)
     p50 = models.FloatField(null=True, blank=True)
     p95 = models.FloatField(null=True, blank=True)
     p99 = models.FloatField(null=True, blank=True)

@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, path
 
-from replicas.web import accounts, editing, mutations, steering, versions, views
+from replicas.web import accounts, editing, figures, metrics, mutations, steering, versions, views
 from replicas.web.logviews import log_urls
 
 pages: list[URLPattern] = [
@@ -11,6 +11,7 @@ pages: list[URLPattern] = [
     path("services.json", views.services_json, name="services.json"),
     path("services/<str:name>/", views.service, name="service"),
     path("services/<str:name>/snapshot.json", views.service_json, name="service.json"),
+    path("services/<str:name>/samples.json", figures.samples_json, name="samples.json"),
     path("services/<str:name>/events.json", views.events_json, name="events.json"),
     path("services/<str:name>/versions/", versions.versions, name="versions"),
     path("services/<str:name>/versions.json", versions.versions_json, name="versions.json"),
@@ -53,4 +54,5 @@ account: list[URLPattern] = [
     path("logout", auth.LogoutView.as_view(), name="logout"),
     path("password", accounts.PasswordChange.as_view(), name="password_change"),
 ]
-urlpatterns: list[URLPattern | URLResolver] = [*pages, *editor, *posts, *deploys, *account, *log_urls]
+machines: list[URLPattern] = [path("metrics", metrics.metrics, name="metrics")]
+urlpatterns: list[URLPattern | URLResolver] = [*pages, *machines, *editor, *posts, *deploys, *account, *log_urls]

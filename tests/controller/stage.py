@@ -69,6 +69,7 @@ class Stage:
         """Let the lease and the file descriptors go."""
         leases.release(LEASE, self.loop.holder)
         self.loop.watch.close()
+        self.loop.traffic.close()
         self.loop.bell.close()
 
 
