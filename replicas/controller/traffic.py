@@ -26,8 +26,6 @@ from replicas.gateway.accesslog import Reader
 from replicas.gateway.config import Options
 from replicas.gateway.dataplane import DataPlane, free
 from replicas.gateway.places import Places
-from replicas.gateway.runtime import Unreachable
-from replicas.gateway.statistics import Unreadable
 from replicas.gateway.values import Wanted
 from replicas.jobs import beats
 
@@ -172,10 +170,6 @@ class Traffic:
         if not self.leaving or not self.served:
             self.in_flight = {}
             return
-        try:
-            self.plane.count_old()
-        except (Unreachable, Unreadable) as error:
-            log.warning("gateway: workers of earlier configurations are not counted: %s", error)
         before = self.in_flight
         self.in_flight = {
             number: self.plane.in_flight(seat.service_id, seat.name) for number, seat in self.leaving.items()

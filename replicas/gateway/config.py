@@ -110,7 +110,7 @@ def _global(options: Options, shape: str) -> Iterator[str]:
     yield "global"
     yield f"    setenv ROLLCALL_SHAPE {shape or '-'}"
     yield f"    stats socket {_text(places.stats)} mode 600 level admin"
-    yield f"    lua-load {_text(files('replicas.gateway') / 'hold.lua')}"
+    yield f"    lua-load {_text(files('replicas.gateway') / 'worker.lua')}"
     yield "    default-path config"
     yield "    log ring@access format raw local0"
     yield f"    maxconn {options.connections}"
@@ -135,6 +135,7 @@ def _defaults() -> Iterator[str]:
     yield "    option dontlognull"
     yield "    option http-no-delay"
     yield "    option abortonclose"
+    yield "    option idle-close-on-response"  # a reload ends a connection with an answer, never under a request
     yield "    option redispatch 1"
     yield "    retries 3"
     # A connection that was never made, or that its replica closed before it answered (an idle one, say).
@@ -143,7 +144,7 @@ def _defaults() -> Iterator[str]:
     yield "    timeout client 60s"
     yield "    timeout server 120s"
     yield "    timeout http-request 10s"
-    yield "    timeout http-keep-alive 75s"
+    yield "    timeout http-keep-alive 30s"
     yield "    timeout tunnel 1h"
     for code, cause in ERRORS.items():
         retry = " hdr Retry-After 1" if code == 503 else ""

@@ -41,7 +41,8 @@ class DataPlane:
     _told: dict[int, str] = field(default_factory=dict)
     _next_reload: float = 0.0
     _gone_since: float | None = None
-    _old: dict[str, Backend] = field(default_factory=dict)
+    _old: list[dict[str, Backend]] = field(default_factory=list)
+    _may_be_old: bool = True
 
     def follow(self, wanted: Wanted, kept: frozenset[tuple[int, str]] = frozenset()) -> bool:
         """Make HAProxy serve `wanted`. `kept`: (entry's id, member's name) of what is out and still counted.
@@ -57,6 +58,7 @@ class DataPlane:
                     raise Unexpected("HAProxy has not taken its new configuration yet")
             self._write(serving, shape)
             self._move(serving, kept)
+            self._follow_old(serving, kept)
         except Unreachable as error:
             return self._unreachable(wanted, str(error))
         except (Unexpected, Unreadable, OSError, subprocess.SubprocessError) as error:
@@ -70,7 +72,7 @@ class DataPlane:
     def in_flight(self, entry_id: int, name: str) -> int:
         """Requests that a member has now, or that wait for it, in workers of earlier configurations too."""
         count = 0
-        for backends in (self.backends, self._old):
+        for backends in (self.backends, *self._old):
             backend = backends.get(f"b{entry_id}")
             figures = backend.servers.get(name) if backend else None
             count += figures.in_flight + figures.queued if figures else 0
@@ -88,17 +90,6 @@ class DataPlane:
                 value = HELD.search(said)
                 found[entry.id] = int(value[1]) if value else 0
         return found
-
-    def count_old(self) -> None:
-        """Read what workers of earlier configurations still do. Raises Unreachable and Unreadable."""
-        self._old = {}
-        for pid in runtime.old_workers(self.options.places.master):
-            text = runtime.ask(self.options.places.master, f"@!{pid} {statistics.ASK}")
-            for name, backend in statistics.parse(text).items() if text.strip() else ():
-                ours = self._old.setdefault(name, Backend(backend.own))
-                for server, figures in backend.servers.items():
-                    had = ours.servers.get(server)
-                    ours.servers[server] = replace(figures, in_flight=figures.in_flight + (had.in_flight if had else 0))
 
     # --- steps of `follow` ----------------------------------------------------------------------------------------
 
@@ -129,6 +120,35 @@ class DataPlane:
         if moved:
             self._look()
 
+    def _follow_old(self, wanted: Wanted, kept: frozenset[tuple[int, str]]) -> None:
+        """Workers of earlier configurations answer on the connections that they have, so members come and go there too.
+
+        One may end at any moment: what it does not answer it need not know.
+        """
+        if not self._may_be_old:
+            return
+        master, self._old = self.options.places.master, []
+        pids = runtime.old_workers(master)
+        self._may_be_old = bool(pids)
+        for pid in pids:
+            try:
+                backends = statistics.parse(runtime.ask(master, f"@!{pid} {statistics.ASK}"))
+                for entry in wanted.entries:
+                    if entry.backend in backends:
+                        self._move_old(pid, entry, wanted, backends[entry.backend], kept)
+            except (Unreadable, Unexpected) as error:
+                log.debug("worker %d of an earlier configuration: %s", pid, error)
+                continue
+            self._old.append(backends)
+
+    def _move_old(
+        self, pid: int, entry: Entry, wanted: Wanted, backend: Backend, kept: frozenset[tuple[int, str]]
+    ) -> None:
+        names = [name for number, name in kept if number == entry.id]
+        for step in members.steps(entry, wanted.members.get(entry.id, ()), backend.servers, names):
+            for line in members.for_old_worker(step.line):
+                runtime.tell(self.options.places.master, f"@!{pid} {line}", *step.accepted)
+
     def _explain(self, entry: Entry, reason: str) -> None:
         if self._told.get(entry.id) != reason:
             line = f"set map {config.REASONS} {entry.id} {runtime.quoted(reason)}"
@@ -157,6 +177,7 @@ class DataPlane:
         self._check(wanted, shape)
         self._write(wanted, shape)
         runtime.reload(self.options.places.master)
+        self._may_be_old = True
         self._told = {entry.id: config.one_line(wanted.reasons.get(entry.id, "")) for entry in wanted.entries}
         self._next_reload = now
         log.info("HAProxy serves %d services now (configuration %s)", len(wanted.entries), shape)
@@ -228,7 +249,7 @@ class DataPlane:
         self._gone_since = self._gone_since or now
         if self.trouble != why:
             log.warning("gateway: %s", why)
-        self.trouble, self.backends, self._old = why, {}, {}
+        self.trouble, self.backends, self._old = why, {}, []
         if now - self._gone_since > AGAIN_SECONDS and not listens(self.options.places.stats):
             self._refuse_busy(wanted, set())
             serving = self._possible(wanted)

@@ -47,3 +47,16 @@ def _keep(place: str, member: Member, figures: Figures) -> Iterator[Step]:
         yield Step(f"set server {place} weight {member.weight}")
     if figures.out:
         yield Step(f"set server {place} state ready; enable health {place}")
+
+
+def for_old_worker(line: str) -> Iterator[str]:
+    """The line in words that a worker of an earlier configuration takes too: it refuses `set server` and `enable`."""
+    words = line.split("; ")[0].split()
+    backend, _, name = words[2].partition("/")
+    if words[:2] == ["set", "server"]:
+        if words[3] == "state":
+            yield f"member {backend} {name} {words[4]}"
+        return
+    yield line.split("; ")[0]
+    if words[:2] == ["add", "server"]:
+        yield f"member {backend} {name} ready"

@@ -1,4 +1,4 @@
--- Loaded into HAProxy: holds requests while a service has no ready replica, and ends the worker with its master.
+-- Loaded into each worker: holds requests while a service has no ready replica, ends with its master, moves members.
 
 local held = {}
 
@@ -36,5 +36,19 @@ core.register_task(function()
     if parent() ~= first then
       os.exit(1)
     end
+  end
+end)
+
+-- `member BACKEND SERVER maint|ready`: as `set server`, which a worker refuses that serves only what it had begun.
+core.register_cli({ "member" }, "member <backend> <server> maint|ready", function(applet, _, backend, server, state)
+  local proxy = core.backends[backend]
+  local found = proxy and proxy.servers[server]
+  if found == nil then
+    applet:send("No such server.\n")
+  elseif state == "maint" then
+    found:set_maint()
+  else
+    found:set_ready()
+    found:check_force_up()
   end
 end)

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("replicas", "0006_endpoints"),
+        ("replicas", "0008_readings"),
     ]
 
     operations = [
