@@ -10,8 +10,9 @@ from replicas.gateway.places import Places
 from replicas.gateway.values import Entry, Member, Wanted
 
 # Members come and go over the socket; these are the rules for each, whether it stands in the file or is added.
-# One refused connection takes it out, and it is asked each half second whether it is back.
-SERVER = "check inter 10s downinter 500ms fastinter 500ms rise 1 fall 3 observe layer4 error-limit 1 on-error mark-down"
+# One refused connection takes it out, and then it is asked each half second whether it is back. One that is in traffic
+# is left alone: whether it is ready is for the probes to say, and a bare connection upsets many a small server.
+SERVER = "check inter 1h downinter 500ms fastinter 500ms rise 1 fall 3 observe layer4 error-limit 1 on-error mark-down"
 HASHES = {"path": "path", "source": "src"}
 POLICIES = {
     "round_robin": "roundrobin",
