@@ -1,14 +1,15 @@
 """Waiting until a version is ready: what counts, what ends the wait, and what is shown meanwhile."""
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
+from replicas.core.rollout import listed
 from replicas.core.spec import Spec
-from replicas.core.values import ENDS, FAILURES, Desired, ReplicaState, ServiceStatus
-from replicas.core.wording import some
+from replicas.core.values import ENDS, FAILURES, Desired, ReplicaState, RolloutState, ServiceStatus
+from replicas.core.wording import short, some
 from replicas.management.following import Deadline, News, Patience, Trail
 from replicas.management.printing import event_line
 from replicas.management.verb import Exit, Verb, fail
-from replicas.models import Event, Replica, Service
+from replicas.models import Event, Replica, Rollout, Service
 
 LEAVING = (ReplicaState.DRAINING, ReplicaState.SHUTTING_DOWN)
 SHOWN = (
@@ -21,7 +22,10 @@ QUIET = ("probed",)
 
 
 class Readiness:
-    """The version that is active now: ready when `target` of its replicas are READY and no other version's serve."""
+    """The version that is active now: ready when `target` of its replicas are READY and no other version's serve.
+
+    What a blue-green rollout keeps for the way back after its switch serves no more.
+    """
 
     def __init__(self, verb: Verb, name: str, after: int) -> None:
         self._verb = verb
@@ -68,19 +72,35 @@ class Readiness:
             fail(f"Service {self._service.name} was purged meanwhile.")
         if service.desired == Desired.DOWN:
             fail(f"Service {service.name} was taken down meanwhile.")
-        if service.version_id != self._version.pk:
-            number = service.version.number if service.version else 0
+        number = service.version.number if service.version else 0
+        rollout = Rollout.objects.filter(service=service, to_version=self._version.number).order_by("-id").first()
+        if rollout is not None:
+            self._judge(rollout, number)
+        if number != self._version.number:
             fail(f"{self._name} was replaced by version {number} meanwhile.")
         replicas = Replica.objects.filter(service=service)
         ready = replicas.filter(version=self._version, state=ReplicaState.READY).count()
-        others = replicas.exclude(version=self._version).exclude(state__in=ENDS).exclude(state__in=LEAVING).count()
-        if ready >= service.target and not others:
+        if ready >= service.target and not self._others(replicas, rollout):
             where = f" at {service.endpoint}" if service.endpoint else ""
             self._verb.say(f"{self._name} is ready: {ready} of {some(service.target)}{where}.")
             return True
         if self._failed(service):
             fail(f"{self._name} has failed: {service.reason}.{self._last_lines()}")
         return False
+
+    def _judge(self, rollout: Rollout, active: int) -> None:
+        """End the command when the rollout has come to a bad end; `active` is the number of the active version."""
+        back = f" Version {active} is active." if active != rollout.to_version else ""
+        if rollout.state == RolloutState.FAILED:
+            fail(f"{self._name} has failed: {short(rollout.reason)}.{back}{self._last_lines()}")
+        if rollout.state == RolloutState.ABORTED:
+            fail(f"The rollout of {self._name} was given up: {short(rollout.reason)}.{back}")
+
+    def _others(self, replicas: QuerySet[Replica], rollout: Rollout | None) -> int:
+        """How many replicas of other versions still serve."""
+        others = replicas.exclude(version=self._version).exclude(state__in=(*ENDS, *LEAVING))
+        in_force = rollout.view() if rollout is not None else None
+        return sum(listed(in_force, number) for number in others.values_list("version_number", flat=True))
 
     def _failed(self, service: Service) -> bool:
         """Whether the controller has given the version up, be it that older replicas still serve."""

@@ -73,58 +73,16 @@ def test_an_update_is_planned_watched_aborted_and_rolled_back(
         sign_in(page)
         panel_says(page, "SUCCEEDED", "First v1, rolling")
         kept = page.locator("#replicas td.number a").all_inner_texts()
-
-        # The plan first.
-        page.get_by_role("link", name="Edit").click()
-        page.locator(".ace-place .ace_content").wait_for()
-        page.evaluate("(text) => ace.edit(document.querySelector('.ace-place')).setValue(text, -1)", CANARY)
-        plan = page.locator("#plan")
-        expect(plan).to_contain_text(
-            "Rolling: 2 replicas of version 2 are launched; 2 older ones (version 1) are drained."
-        )
-        expect(plan).to_contain_text("At most 3 are alive at a time (max_surge 25%), and at least 2 stay ready")
-        expect(plan).to_contain_text("Canary: 1 replica of version 2 at first")
-        lines = plan.locator("li").all_inner_texts()
-        page.get_by_label("Why").fill(hostile.IMAGE)
-        page.get_by_role("button", name="Apply").click()
-
-        # It is watched: the canary proves itself beside the old ones, and waits for somebody.
-        panel_says(page, "PROGRESSING", "Update v1 → v2, rolling")
+        lines = plan(page)
         someone.mark()
-        expect(page.locator("#rollout-wait")).to_have_text("somebody to promote it", timeout=SECONDS)
-        expect(page.locator("#rollout-proved")).to_have_text("1 of 1")
-        assert cells(page, "new") == ["replica 3: READY"]
-        assert len(cells(page, "old")) == 2
-        expect(page.locator("#rollout-good")).to_have_text("v1")
-        expect(page.locator("#events")).to_contain_text(hostile.IMAGE)
-        assert page.evaluate("() => window.pwned") is None
-        press(page, "Pause")
-        panel_says(page, "PAUSED", "Update v1 → v2, rolling")
-        expect(page.locator("#rollout").get_by_role("button", name="Pause")).to_be_hidden()
-        press(page, "Resume")
-        panel_says(page, "PROGRESSING", "Update v1 → v2, rolling")
-
+        watch(page)
         # It is given up: the old ones, which never went, are adopted.
         press(page, "Abort", sure="Abort and go back")
         panel_says(page, "SUCCEEDED", "Rollback v2 → v3, rolling")
         expect(page.locator("#replicas tr[data-state=READY]")).to_have_count(2, timeout=SECONDS)
         assert page.locator("#replicas td.number a").all_inner_texts() == kept
         assert someone.marked()
-
-        # The history knows the plan and the reason; from there the second version comes back.
-        page.get_by_role("link", name="Versions").click()
-        expect(page.locator("tr[data-row]")).to_have_count(3)
-        expect(page.locator('tr[data-row="2"] .why')).to_have_text(hostile.IMAGE)
-        expect(page.locator('tr[data-row="2"] .rollout')).to_have_text("ABORTED")
-        page.get_by_role("link", name="v2").click()
-        assert page.locator("ol.plan").first.locator("li").all_inner_texts() == lines
-        page.get_by_role("button", name="Roll back to it").click()
-        asked = page.get_by_role("dialog")
-        expect(asked.locator("#plan")).to_contain_text("2 replicas of version 4 are launched; 2 older ones")
-        asked.get_by_label("Why").fill("the evening has come")
-        asked.get_by_role("button", name="Roll back").click()
-        expect(page.locator("#toasts")).to_contain_text("parrot goes back, as version 4.")
-        page.get_by_role("link", name="parrot").click()
+        bring_back(page, lines)
         someone.mark()
         expect(page.locator("#rollout-wait")).to_have_text("somebody to promote it", timeout=SECONDS)
         press(page, "Promote", sure="Promote")
@@ -132,6 +90,57 @@ def test_an_update_is_planned_watched_aborted_and_rolled_back(
         expect(page.locator("#replicas td.version", has_text="v4")).to_have_count(2, timeout=SECONDS)
         expect(page.locator(".spec-facts")).to_contain_text("the evening has come")
         assert someone.marked()
+
+
+def plan(page: Page) -> list[str]:
+    """Edit the text, read the plan, apply with a reason that would be markup; the plan's lines."""
+    page.get_by_role("link", name="Edit").click()
+    page.locator(".ace-place .ace_content").wait_for()
+    page.evaluate("(text) => ace.edit(document.querySelector('.ace-place')).setValue(text, -1)", CANARY)
+    shown = page.locator("#plan")
+    expect(shown).to_contain_text(
+        "Rolling: 2 replicas of version 2 are launched; 2 older ones (version 1) are drained."
+    )
+    expect(shown).to_contain_text("At most 3 are alive at a time (max_surge 25%), and at least 2 stay ready")
+    expect(shown).to_contain_text("Canary: 1 replica of version 2 at first")
+    lines: list[str] = shown.locator("li").all_inner_texts()
+    page.get_by_label("Why").fill(hostile.IMAGE)
+    page.get_by_role("button", name="Apply").click()
+    panel_says(page, "PROGRESSING", "Update v1 → v2, rolling")
+    return lines
+
+
+def watch(page: Page) -> None:
+    """The canary proves itself beside the old ones and waits for somebody; it is paused and resumed."""
+    expect(page.locator("#rollout-wait")).to_have_text("somebody to promote it", timeout=SECONDS)
+    expect(page.locator("#rollout-proved")).to_have_text("1 of 1")
+    assert cells(page, "new") == ["replica 3: READY"]
+    assert len(cells(page, "old")) == 2
+    expect(page.locator("#rollout-good")).to_have_text("v1")
+    expect(page.locator("#events")).to_contain_text(hostile.IMAGE)
+    assert page.evaluate("() => window.pwned") is None
+    press(page, "Pause")
+    panel_says(page, "PAUSED", "Update v1 → v2, rolling")
+    expect(page.locator("#rollout").get_by_role("button", name="Pause")).to_be_hidden()
+    press(page, "Resume")
+    panel_says(page, "PROGRESSING", "Update v1 → v2, rolling")
+
+
+def bring_back(page: Page, lines: list[str]) -> None:
+    """The history knows the plan and the reason; from there the second version comes back."""
+    page.get_by_role("link", name="Versions").click()
+    expect(page.locator("tr[data-row]")).to_have_count(3)
+    expect(page.locator('tr[data-row="2"] .why')).to_have_text(hostile.IMAGE)
+    expect(page.locator('tr[data-row="2"] .rollout')).to_have_text("ABORTED")
+    page.get_by_role("link", name="v2").click()
+    assert page.locator("ol.plan").first.locator("li").all_inner_texts() == lines
+    page.get_by_role("button", name="Roll back to it").click()
+    asked = page.get_by_role("dialog")
+    expect(asked.locator("#plan")).to_contain_text("2 replicas of version 4 are launched; 2 older ones")
+    asked.get_by_label("Why").fill("the evening has come")
+    asked.get_by_role("button", name="Roll back").click()
+    expect(page.locator("#toasts")).to_contain_text("parrot goes back, as version 4.")
+    page.get_by_role("link", name="parrot").click()
 
 
 Visit = Callable[..., Visitor]

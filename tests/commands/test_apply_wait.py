@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from replicas import clock
-from replicas.actions import operations, services
+from replicas.actions import operations, rollouts, services
 from replicas.core.values import ServiceStatus
 from replicas.management import following
-from replicas.models import Lease, Replica
+from replicas.models import Lease, Replica, Rollout
 from tests.commands import acts
 from tests.commands.conftest import TRIVIAL, Run
 
@@ -106,6 +106,77 @@ def test_an_update_that_is_given_up_ends_the_wait_although_the_old_version_serve
     assert result.code == 1
     assert "web version 2 has failed" in result.err
     assert "Replica 3 ended as FAILED" in result.err
+
+
+def going() -> Rollout:
+    found = rollouts.live_of(acts.service().pk)
+    assert found is not None
+    return found
+
+
+def proved(version: int) -> None:
+    """The rollout that goes on comes to a good end."""
+    rollout = going()
+    assert rollout.to_version == version
+    assert rollouts.progress(rollout.pk, rollout.revision, 1, reason="ready", actor="controller")
+    assert rollouts.succeed(rollout.pk, rollout.revision + 1, reason="done", actor="controller")
+
+
+def failed(reason: str) -> None:
+    """The rollout that goes on fails, and the service goes back by itself."""
+    rollout = going()
+    assert rollouts.fail(rollout.pk, rollout.revision, reason=reason, actor="controller")
+    assert rollouts.turn_back(rollout.pk, reason=f"back to version 1: {reason}", actor="controller")
+
+
+def test_a_rollout_that_turns_back_ends_the_wait_with_its_reason(
+    run: Run, yaml: Path, controller: Lease, meanwhile: Meanwhile
+) -> None:
+    run("apply", yaml)
+    acts.ready(acts.service())
+    proved(1)
+    yaml.write_text(TRIVIAL.replace("exec", "exec -a web"))
+    meanwhile(
+        lambda: acts.fail(acts.starting(acts.service()), lines=("KeyError: 'MODEL'",)),
+        lambda: failed("version 2 failed 3 times"),
+    )
+    result = run("apply", yaml, "--wait")
+    assert result.code == 1
+    assert "web version 2 has failed: version 2 failed 3 times. Version 3 is active." in result.err
+    assert "  | KeyError: 'MODEL'" in result.err
+    assert "PROGRESSING → FAILED  version 2 failed 3 times" in result.out
+
+
+def test_a_rollout_that_somebody_aborts_ends_the_wait(
+    run: Run, yaml: Path, controller: Lease, meanwhile: Meanwhile
+) -> None:
+    run("apply", yaml)
+    acts.ready(acts.service())
+    proved(1)
+    yaml.write_text(TRIVIAL.replace("exec", "exec -a web"))
+    meanwhile(lambda: rollouts.abort(acts.service().pk, actor="ann"))
+    result = run("apply", yaml, "--wait")
+    assert result.code == 1
+    assert "The rollout of web version 2 was given up: aborted by ann. Version 3 is active." in result.err
+
+
+def test_what_is_kept_after_a_switch_serves_no_more(
+    run: Run, yaml: Path, controller: Lease, meanwhile: Meanwhile
+) -> None:
+    one = TRIVIAL.replace("replicas: 2", "replicas: 1")
+    yaml.write_text(one)
+    run("apply", yaml)
+    acts.ready(acts.service())
+    proved(1)
+    yaml.write_text(one.replace("exec", "exec -a web"))
+    waited: list[str] = []
+    meanwhile(
+        lambda: acts.ready(acts.service()),
+        lambda: waited.append("the old one still serves"),
+        lambda: rollouts.switch(going().pk, going().revision, reason="complete", actor="controller"),
+    )
+    assert run("apply", yaml, "--mode", "blue_green", "--wait").code == 0
+    assert waited
 
 
 @pytest.mark.parametrize(
