@@ -1,7 +1,6 @@
 """What an outsider may ask without login: is it alive, and is every part of it at work."""
 
 import os
-import time
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -68,7 +67,7 @@ def gateway() -> dict[str, Any]:
     if not config.gateway or not found.path:
         return {"ok": True, "detail": f"services have no endpoint: {found.why if config.gateway else OFF}"}
     try:
-        age = max(time.time() - os.stat(config.run / "beat-gateway").st_mtime, 0.0)
+        age = max(clock.now(config.run).timestamp() - os.stat(config.run / "beat-gateway").st_mtime, 0.0)
     except OSError:
         return {"ok": False, "detail": "not heard of yet"}
     return {"ok": age <= LATE.total_seconds(), "detail": f"HAProxy answered {age:.1f} s ago"}

@@ -7,6 +7,7 @@ import time
 from django.conf import settings
 from django.db import DatabaseError
 
+from replicas import clock
 from replicas.actions import leases
 from replicas.core.values import Lane
 
@@ -22,10 +23,11 @@ def touch(name: str) -> None:
 
 
 def touch_file(name: str) -> None:
-    """Only the file, for parts that are alive without being able to write rows."""
+    """Only the file, for parts that are alive without being able to write rows. Its time is that of our own clock."""
     path = settings.ROLLCALL.run / f"beat-{name}"
     path.touch()
-    os.utime(path)
+    now = clock.now().timestamp()
+    os.utime(path, (now, now))
 
 
 def run(_lane: int) -> None:
