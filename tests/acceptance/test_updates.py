@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,11 +20,12 @@ from tests.acceptance.rows import LIVE, Row
 from tests.acceptance.scene import PARTS, Scene
 from tests.support.polling import eventually
 
-UPDATES = int(os.environ.get("ROLLCALL_UPDATES", "7"))
+UPDATES = int(os.environ.get("ROLLCALL_UPDATES", "6"))
 SEED = int(os.environ.get("ROLLCALL_UPDATES_SEED") or random.randrange(10**6))
 TARGET = 2
 PATIENCE = 60.0
 MIN_READY = 1.5
+PORT = 'int(os.environ["PORT"])'  # how the server of these tests learns its port
 TAIL = "restart: {backoff_seconds: 0.2, max_backoff_seconds: 1}"
 
 
@@ -39,6 +41,8 @@ def text(number: int, kind: str) -> str:
         more |= {"run": "exec sleep 600", "initial_delay": 2}
     elif kind == "ready, then dies":
         more["env"] = {"TEXT": str(number), "LIFE_SECONDS": "0.7"}
+    elif kind == "ready, then not":
+        more |= {"env": {"TEXT": str(number), "HEALTHY_SECONDS": "0.7"}, "threshold": 1}
     elif kind == "slow":
         more["env"] = {"TEXT": str(number), "START_SECONDS": "2"}
     made = texts.service(
@@ -48,7 +52,7 @@ def text(number: int, kind: str) -> str:
 
 
 GOOD = ("rolling", "blue_green", "slow", "in place")
-BAD = ("setup fails", "run exits", "never ready", "ready, then dies")
+BAD = ("setup fails", "run exits", "never ready", "ready, then dies", "ready, then not")
 
 
 class Updates:
@@ -161,3 +165,29 @@ def test_updates_in_a_row_never_take_capacity(
     scene.check()
     with capsys.disabled():
         print(f" [seed {SEED}: {capacity.samples} samples, at least {capacity.least} of {TARGET} served]", end="")
+
+
+def test_a_run_that_names_its_port_is_updated_one_after_the_other(scene: Scene) -> None:
+    """The old replica has to go before the new one can listen: there are never two."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = 20000 + probe.getsockname()[1] % 10000
+    run = f"exec python3 -S -E -c '{texts.SERVER.replace(PORT, str(port))}'"
+
+    def made(mark: str) -> str:
+        env = {"MARK": mark}
+        return texts.service("fixed", 1, run=run, env=env, tail=f"ports: {port}", drain=0, interval=0.3, surge=1)
+
+    scene.deploy("fixed", made("one"), 1)
+    (before,) = scene.rows.replicas("fixed", "READY")
+    scene.deploy("fixed", made("two"), 1, ready=False)
+
+    def replaced() -> bool:
+        live = scene.rows.replicas("fixed", *LIVE)
+        return [(row["state"], row["number"] > before["number"]) for row in live] == [("READY", True)]
+
+    eventually(replaced, 45, lambda: scene.told("fixed"))
+    (after,) = scene.rows.replicas("fixed", "READY")
+    assert after["url"] == before["url"]
+    scene.check()
+    scene.take_down("fixed")
+    scene.services.remove("fixed")

@@ -22,7 +22,10 @@ while True:
         connection.settimeout(2)
         try:
             if connection.recv(4096):
-                connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 3\\r\\nConnection: close\\r\\n\\r\\nok\\n")
+                healthy = time.monotonic() - began < float(os.environ.get("HEALTHY_SECONDS", "inf"))
+                status = b"200 OK" if healthy else b"503 Sick"
+                head = b"HTTP/1.1 " + status + b"\\r\\nContent-Length: 3\\r\\nConnection: close\\r\\n\\r\\n"
+                connection.sendall(head + b"ok\\n")
         except OSError:
             pass
 """

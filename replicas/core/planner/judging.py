@@ -23,7 +23,7 @@ def judge(service: ServiceView, fleet: Fleet, proof: Proof, halted: str | None, 
         return Plan(actions=(back,) if back else ())
     if rollout.state is not RolloutState.PROGRESSING:
         return Plan()
-    if proof.proven > rollout.best:
+    if service.target and proof.proven > rollout.best:
         reason = f"{proof.proven} of {some(service.target)} of version {rollout.to_version} proved"
         return Plan(actions=(Progress(rollout.id, rollout.revision, proof.proven, reason),))
     if rollout.paused_at is not None:

@@ -142,7 +142,7 @@ def _while_paused(
     else:
         excess = max(0, others + len(fleet.new) - live)
         kept = max(min(others, floor(service) - proof.proven), others - excess)
-        old = max(kept, target - side if back else 0)
+        old = max(kept, min(target - proof.proven, live - side) if back else 0)
         new = max(0, min(side, live - old))
     idle = max(0, live - max(old, others) - max(new, len(fleet.new)))
     return Allowance(live=live, new=new, old=old, back=back, still=True, idle=min(idle, len(fleet.held)))
