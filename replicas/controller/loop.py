@@ -24,7 +24,7 @@ from replicas.controller.scaling import Scaling
 from replicas.controller.traffic import DRAIN_SECONDS, Traffic
 from replicas.core.dispatch import Dispatch, Limits, dispatch
 from replicas.core.health import PROBED
-from replicas.core.planner import Plan, plan
+from replicas.core.planner import Plan, Succeed, plan
 from replicas.core.rollout import serves
 from replicas.core.status import status
 from replicas.core.values import Lane, OperationKind
@@ -273,6 +273,8 @@ class Loop:
             if planned.actions:
                 applier.apply(service.id, planned.actions)
                 changed = True
+                if any(isinstance(action, Succeed) for action in planned.actions):
+                    self.next.pop("prune", None)  # what the version before it has left behind is not needed any more
                 continue  # what is true now is seen in the next round
             self.wake(planned.wake_at)
             self.plans[service.id] = planned

@@ -1,6 +1,7 @@
 """One controller with its jobs in one process: ticks and deliveries happen when the test says so."""
 
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,10 +23,11 @@ class Stage:
         self.offered: list[tuple[OperationKind, int]] = []
         self.beats: list[Any] = []
         self.probes: list[int] = []
+        self.prunings: list[float] = []
         monkeypatch.setattr(queue, "offer", lambda kind, number: self.offered.append((kind, number)))
         monkeypatch.setattr(queue, "offer_beat", self.beats.append)
         monkeypatch.setattr(queue, "offer_probe", self.probes.append)
-        monkeypatch.setattr(queue, "offer_pruning", lambda: None)
+        monkeypatch.setattr(queue, "offer_pruning", lambda: self.prunings.append(time.monotonic()))
         self.loop = Loop()
         fence = self.loop.acquire()
         assert fence is not None

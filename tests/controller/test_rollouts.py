@@ -261,3 +261,13 @@ def test_rollouts_cost_one_query_however_many_there_are(stage: Stage) -> None:
     observe(clock.now())
     assert queries() == few
     assert service.pk != other.pk
+
+
+def test_after_a_success_what_is_not_needed_any_more_is_cleaned_up(stage: Stage) -> None:
+    serving(stage)
+    offered = len(stage.prunings)
+    stage.tick()
+    assert len(stage.prunings) == offered  # not for every tick
+    service = apply("sleep 61")
+    until(stage, service, RolloutState.SUCCEEDED)
+    assert len(stage.prunings) == offered + 1
