@@ -79,6 +79,23 @@ class Scene:
 
         eventually(look, timeout, lambda: self.told(name))
 
+    def wait_told(self, name: str, replicas: int) -> None:
+        """Wait until there is nothing more to be told of a service whose replicas are ready.
+
+        Its row comes after those of its replicas, says first who goes on going or has to prove itself, and is not the
+        last either: that is its rollout's.
+        """
+
+        def look() -> bool:
+            row = self.rows.service(name)
+            moving = self.rows.query(
+                "SELECT id FROM replicas_rollout WHERE service_id = ? AND state = 'PROGRESSING'", row["id"]
+            )
+            calm = (replicas, replicas, f"{replicas} of {replicas} ready")
+            return not moving and (row["ready"], row["live"], row["reason"]) == calm
+
+        eventually(look, 30, lambda: self.told(name))
+
     def wait_state(self, name: str, number: int, *states: str, timeout: float = 30) -> Row:
         """Wait until the replica is in one of the states; its row."""
 

@@ -76,7 +76,7 @@ def test_ten_replicas_hang_and_the_others_are_still_probed_on_time(scene: Scene,
 
 def test_the_controller_restarts_and_healthy_replicas_do_not_flap(scene: Scene) -> None:
     scene.deploy("calm", texts.service("calm", 3, interval=0.5), 3)
-    eventually(lambda: scene.rows.service("calm")["ready"] == 3)  # the last that there is to be told
+    scene.wait_told("calm", 3)
     before, cursor = scene.rows.replicas("calm"), scene.rows.events()[-1]["id"]
     for name in ("controller", "short"):
         scene.strike(scene.plane.children()[name])
@@ -136,7 +136,7 @@ def test_a_second_tick_while_replicas_are_pending_never_exceeds_the_surge(scene:
     """The sampler counts: at most 4 + 1 while version 2 takes over from version 1."""
     text = texts.service("surging", 4, env={"START_SECONDS": "1"}, surge=1, unavailable=0)
     scene.deploy("surging", text, 4)
-    eventually(lambda: scene.rows.service("surging")["ready"] == 4)  # it is told after it is so
+    scene.wait_told("surging", 4)
     scene.sampler.allow("surging", 5)
     scene.person.apply(text.replace('"1"', '"1.1"'), "surging", known=True)
 
