@@ -16,7 +16,7 @@ VERSIONS_SHOWN = 100
 # of their service follows at once), and a status that only got another reason (`unchanged`: where old equals new).
 # Of a rollout its begin is what the service's event tells, and each step of its progress is seen in its panel.
 QUIET = {
-    "kinds": ["operation", "version"],
+    "kinds": ["operation", "version", "decision"],
     "triggers": ["probed", "rollout_begun", "rollout_progressed", "rollout_extended"],
     "unchanged": ["status"],
 }

@@ -53,7 +53,9 @@ def service(request: HttpRequest, name: str) -> HttpResponse:
         "events_url": reverse("events.json", args=[name]) + ("?events=all" if everything else ""),
         "everything": everything,
     }
-    return _page(request, "service.html", page, service=found, version=found.version)
+    section = (found.version.spec.get("service") or {}) if found.version else {}
+    autoscaled = bool(section.get("replica_policy"))
+    return _page(request, "service.html", page, service=found, version=found.version, autoscaled=autoscaled)
 
 
 @allowed(SEE)

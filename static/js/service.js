@@ -108,6 +108,7 @@ function drawHead(service) {
   setText(at("ready"), ready);
   setText(at("version"), service.version === null ? "none" : `v${service.version}`);
   setAge(at("age"), service.created_at);
+  show(at("pinned-fact"), service.pinned);
   show(at("endpoint-fact"), service.endpoint !== null);
   if (service.endpoint && at("endpoint").textContent === "") at("endpoint").replaceChildren(addressLink(service.endpoint));
   for (const node of document.querySelectorAll("[data-when]")) show(node, !state.forgotten && node.dataset.when.includes(service.desired));

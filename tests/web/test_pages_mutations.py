@@ -150,3 +150,16 @@ def test_without_a_script_a_post_redirects_back_and_the_page_says_what_happened(
     assert "web is to have 3 replicas." in page
     assert 'data-level="error"' in page
     assert Operation.objects.count() == 1
+
+
+def test_a_number_fixed_by_hand_is_released() -> None:
+    policy = {"min_replicas": 1, "max_replicas": 4, "target_qps_per_replica": 1}
+    service = cast.service("web", service={"readiness_probe": {"path": "/"}, "replica_policy": policy})
+    post("/services/web/scale", {"target": "3"})
+    service.refresh_from_db()
+    assert service.pinned
+    answer = post("/services/web/release")
+    assert answer.json() == {"level": "success", "message": "The load decides again how many replicas web has."}
+    service.refresh_from_db()
+    assert (service.pinned, service.target) == (False, 3)
+    assert "not fixed by hand" in post("/services/web/release").json()["message"]
