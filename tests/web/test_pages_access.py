@@ -13,17 +13,29 @@ from tests.web.people import browser, deployed, person, text
 
 pytestmark = pytest.mark.django_db
 
-OPERATES = {"scale", "restart", "down", "terminate", "cancel", "retry", "pause", "resume", "promote", "abort"}
+OPERATES = {
+    "scale",
+    "release",
+    "restart",
+    "down",
+    "terminate",
+    "cancel",
+    "retry",
+    "pause",
+    "resume",
+    "promote",
+    "abort",
+}
 DEPLOYS = {"new", "edit", "check", "up", "rollback"}
-OF_LOGS = {each.name for each in urls.log_urls}
+OTHERS = {each.name for each in [*urls.log_urls, *urls.machines]}
 ROLES = ["stranger", "viewer", "operator", "deployer", "root"]
 POSTED = {"target": "3", "expected": "1", "text": text()}
 
 
 def every() -> list[URLPattern]:
-    """All addresses that are ours (logs have tests of their own)."""
+    """All addresses that are for people (logs have tests of their own, and so has what monitors read)."""
     found = [each for each in urls.urlpatterns if isinstance(each, URLPattern)]
-    return [each for each in found if each.name not in OF_LOGS]
+    return [each for each in found if each.name not in OTHERS]
 
 
 def address(pattern: URLPattern) -> str:
