@@ -78,14 +78,17 @@ class ServiceForm(forms.ModelForm):
 
         if version is None:
             return
-        asked = Spec.from_json(version.spec).target
-        if "target" in self.fields and asked != self.instance.target:
+        spec = Spec.from_json(version.spec)
+        asked, by_load = spec.target, spec.service.replica_policy is not None
+        if "target" in self.fields and by_load:
+            self.fields["target"].help_text = "The load decides; another number is fixed until somebody releases it."
+        elif "target" in self.fields and asked != self.instance.target:
             self.fields[
                 "target"
             ].help_text += f" It was scaled by hand: the YAML of version {version.number} says {asked}."
         if "text" not in self.fields:
             return
-        if asked != self.instance.target:
+        if asked != self.instance.target and not by_load:
             self.fields["text"].help_text += (
                 f" Saving a changed YAML sets the number to what it says ({asked} as it stands): the"
                 f" {self.instance.target} that were set by hand are lost, unless you write them here."
