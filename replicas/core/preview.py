@@ -75,6 +75,7 @@ def preview(move: Move, target: int, there: Sequence[There], old: Spec | None, n
     }[move.mode]
     lines = [f"The rollout to version {move.superseded}, which is going on, is superseded."] if move.superseded else []
     lines += says(move, target, counts, there, new)
+    lines += _brought(move, target, counts, new)
     lines += _probe(counts, old, new)
     if counts.surplus:
         lines.append(f"{_are(counts.surplus, 'drained')}, as {_wanted(target)}: {GOING_ORDER}.")
@@ -151,10 +152,40 @@ def _older(there: Sequence[There]) -> str:
     return f"{total} older {'one' if total == 1 else 'ones'}{which} {'is' if total == 1 else 'are'}"
 
 
+def brought(move: Move, target: int, counts: Counts, new: Spec) -> int:
+    """How many replicas of the good version are launched, too: the target is met by it until the new one has proved
+    itself."""
+    stands_in = move.good_version and move.kind is not RolloutKind.FIRST and not move.good_fits
+    if not stands_in or move.switched or move.mode is RolloutMode.IN_PLACE:
+        return 0
+    if move.mode is RolloutMode.BLUE_GREEN:
+        return max(0, target - counts.older)
+    surge, unavailable = _limits(move, target, new)
+    needed = target - unavailable
+    number = _canaries(move, target, new)
+    if number is not None:
+        needed = max(needed, min(target, target + surge - number))
+    return max(0, needed - counts.older - counts.adopted)
+
+
+def _brought(move: Move, target: int, counts: Counts, new: Spec) -> list[str]:
+    number = brought(move, target, counts, new)
+    if not number:
+        return []
+    what = f"{some(number)} of version {move.good_version} {'is' if number == 1 else 'are'} launched as well"
+    return [f"{what}: it serves in the number that is wanted until the new version has proved itself."]
+
+
+def _limits(move: Move, target: int, new: Spec) -> tuple[int, int]:
+    """max_surge and max_unavailable as they count."""
+    surge, unavailable = bounds(new.service.rollout.model_dump(), target)
+    return (0, max(1, unavailable)) if move.one_port else (surge, unavailable)
+
+
 def _pace(move: Move, target: int, new: Spec) -> list[str]:
     """How far it may go at a time, and in which order."""
     rollout = new.service.rollout
-    surge, unavailable = bounds(rollout.model_dump(), target)
+    surge, unavailable = _limits(move, target, new)
     ready = f"once it has been ready for {seconds(rollout.min_ready_seconds)}"
     if move.one_port:
         return [
@@ -171,15 +202,20 @@ def _pace(move: Move, target: int, new: Spec) -> list[str]:
 
 
 def _canary(move: Move, target: int, new: Spec) -> list[str]:
-    """A canary needs something to be compared with: a version that has proved itself."""
-    rollout = new.service.rollout
-    if not rollout.canary or move.kind is not RolloutKind.UPDATE or not move.good_version or move.good_fits:
+    rollout, number = new.service.rollout, _canaries(move, target, new)
+    if number is None:
         return []
-    number = canaries(rollout.canary, target) or 1
     until = "somebody promotes it"
     if rollout.bake_seconds is not None:
         until += f", or it has been ready for {seconds(rollout.bake_seconds)} without a failure"
     return [f"Canary: {some(number)} of version {move.version} at first; the rest wait until {until}."]
+
+
+def _canaries(move: Move, target: int, new: Spec) -> int | None:
+    """How many come first; a canary needs something to be compared with: a version that has proved itself."""
+    if move.kind is not RolloutKind.UPDATE or not move.good_version or move.good_fits:
+        return None
+    return canaries(new.service.rollout.canary, target)
 
 
 def _blue_green(move: Move, target: int, counts: Counts, there: Sequence[There], new: Spec) -> list[str]:
