@@ -10,14 +10,49 @@ from typing import Any
 import pytest
 
 from tests.acceptance import texts
-from tests.acceptance.rows import LIVE
 from tests.support.controlplane import ControlPlane
 from tests.support.needs import needs
 from tests.support.polling import eventually
 from tests.support.servers import PostgreSQL, Redis
+from tests.web.site import Scribe
 
 Maker = Callable[..., ControlPlane]
 Row = dict[str, Any]
+
+
+class Onlooker:
+    """Looks into the database of a control plane, from a process that stays: a command takes a second to start."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.scribe = Scribe(plane.environment | {"DJANGO_SETTINGS_MODULE": "tests.settings"})
+
+    def wait_ready(self, number: int, without: str = "") -> list[Row]:
+        """Wait until exactly so many replicas live and all are ready, none of them `without`."""
+
+        def look() -> list[Row] | None:
+            rows: list[Row] = self.scribe.look(name="web")
+            calm = [row["state"] for row in rows] == ["READY"] * number
+            return rows if calm and without not in {row["uid"] for row in rows} else None
+
+        return eventually(look, 30, self.plane.tail)
+
+
+@pytest.fixture
+def onlooker() -> Iterator[Callable[[ControlPlane], Onlooker]]:
+    """Makes onlookers."""
+    made: list[Onlooker] = []
+
+    def make(plane: ControlPlane) -> Onlooker:
+        made.append(Onlooker(plane))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.scribe.close()
+
+
+Looking = Callable[[ControlPlane], Onlooker]
 
 
 @pytest.fixture
@@ -37,32 +72,33 @@ def redis() -> Iterator[Redis]:
 
 
 @needs("postgres")
-def test_a_life_on_postgresql(postgresql: PostgreSQL, new_control_plane: Maker) -> None:
+def test_a_life_on_postgresql(postgresql: PostgreSQL, new_control_plane: Maker, onlooker: Looking) -> None:
     plane = new_control_plane(DATABASE_URL=postgresql.url).start()
     assert plane.readyz()["parts"]["database"]["detail"] == "postgresql"
-    live(plane)
+    live(plane, onlooker(plane))
     assert not list((plane.home / "db").iterdir())
 
 
 @needs("redis-server")
-def test_a_life_with_redis(redis: Redis, new_control_plane: Maker) -> None:
+def test_a_life_with_redis(redis: Redis, new_control_plane: Maker, onlooker: Looking) -> None:
     plane = new_control_plane(REDIS_URL=redis.url).start()
     assert plane.readyz()["parts"]["database"]["detail"] == "sqlite"
-    live(plane)
+    live(plane, onlooker(plane))
 
 
 @needs("redis-server")
-def test_redis_goes_away_and_comes_back_empty(redis: Redis, new_control_plane: Maker) -> None:
+def test_redis_goes_away_and_comes_back_empty(redis: Redis, new_control_plane: Maker, onlooker: Looking) -> None:
     """Messages are lost with it, rows are not: the same processes go on, and what nobody took up is offered again."""
     plane = new_control_plane(REDIS_URL=redis.url).start()
     apply(plane, texts.service("web", 1, interval=0.5))
-    before, children = wait_ready(plane, 1), plane.children()
+    seen = onlooker(plane)
+    before, children = seen.wait_ready(1), plane.children()
     redis.stop()
     plane.manage("scale", "web", "2")
     eventually(lambda: "job queue" in plane.output, 20, plane.tail)
     time.sleep(3)  # that long it is away
     assert redis.start()
-    after = wait_ready(plane, 2)
+    after = seen.wait_ready(2)
     assert before[0]["pid"] in {row["pid"] for row in after}
     plane.wait_ready()
     assert plane.children() == children
@@ -70,25 +106,26 @@ def test_redis_goes_away_and_comes_back_empty(redis: Redis, new_control_plane: M
     assert plane.stop() == 0
 
 
-def live(plane: ControlPlane) -> None:
+def live(plane: ControlPlane, seen: Onlooker) -> None:
     """Deploy, lose a replica, update, scale, take down, stop: each has its effect, and nothing is left over."""
     apply(plane, texts.service("web", 2, interval=0.5))
-    first = wait_ready(plane, 2)
+    first = seen.wait_ready(2)
     os.kill(first[0]["pid"], signal.SIGKILL)
-    healed = wait_ready(plane, 2, without=first[0]["uid"])
+    healed = seen.wait_ready(2, without=first[0]["uid"])
     assert first[1]["uid"] in {row["uid"] for row in healed}
     apply(plane, texts.service("web", 2, interval=0.5, env={"V": "2"}))
-    updated = wait_ready(plane, 2)
-    assert {row["version"] for row in updated} == {2}
+    updated = seen.wait_ready(2)
+    assert {row["version_number"] for row in updated} == {2}
     plane.manage("scale", "web", "3")
-    assert {row["uid"] for row in updated} < {row["uid"] for row in wait_ready(plane, 3)}
+    assert {row["uid"] for row in updated} < {row["uid"] for row in seen.wait_ready(3)}
     plane.manage("down", "web", "--wait", "--timeout", "30")
     assert plane.replicas() == {}
-    assert (status(plane)["status"], live_of(plane)) == ("DOWN", [])
+    (service,) = json.loads(plane.manage("status", "--json", "--all").stdout)
+    assert (service["status"], seen.scribe.look(name="web")) == ("DOWN", [])
     told = [json.loads(line) for line in plane.manage("events", "web", "--json").stdout.splitlines()]
     assert len({event["id"] for event in told}) == len(told)
     assert plane.stop() == 0
-    assert plane.everything() == []
+    assert plane.everything() == [seen.scribe.pid]
     assert "Traceback" not in plane.output
 
 
@@ -97,25 +134,3 @@ def apply(plane: ControlPlane, text: str) -> None:
     file = plane.home / "web.yaml"
     file.write_text(text)
     plane.manage("apply", str(file), "--wait", "--timeout", "60", timeout=90)
-
-
-def status(plane: ControlPlane) -> Row:
-    """The service as `status --json --all` tells it."""
-    (found,) = json.loads(plane.manage("status", "--json", "--all").stdout)
-    return dict(found)
-
-
-def live_of(plane: ControlPlane) -> list[Row]:
-    """Its replicas that have not ended, by number."""
-    return [row for row in status(plane)["replicas"] if row["state"] in LIVE]
-
-
-def wait_ready(plane: ControlPlane, number: int, without: str = "") -> list[Row]:
-    """Wait until exactly so many replicas live and all are ready, none of them `without`."""
-
-    def look() -> list[Row] | None:
-        rows = live_of(plane)
-        calm = [row["state"] for row in rows] == ["READY"] * number
-        return rows if calm and without not in {row["uid"] for row in rows} else None
-
-    return eventually(look, 30, plane.tail)

@@ -19,7 +19,7 @@ from django.db import connection, transaction  # noqa: E402
 
 from replicas import clock  # noqa: E402
 from replicas.actions import transition  # noqa: E402
-from replicas.core.values import OperationStatus, ReplicaState  # noqa: E402
+from replicas.core.values import LIVE, OperationStatus, ReplicaState  # noqa: E402
 from replicas.models import Event, Operation, Replica, Service, ServiceVersion  # noqa: E402
 
 
@@ -65,6 +65,12 @@ def emit(service_id: int, count: int = 1, each: int = 1, reason: str = "", trigg
             for _ in range(start, min(start + each, count)):
                 transition.change(row, trigger, reason=reason, actor="test")
     return list(Event.objects.filter(pk__gt=before).order_by("pk").values_list("pk", flat=True))
+
+
+def look(name: str) -> list[dict[str, Any]]:
+    """The service's replicas that have not ended, by number."""
+    rows = Replica.objects.filter(service__name=name, state__in=LIVE).order_by("number")
+    return list(rows.values("number", "uid", "state", "pid", "version_number"))
 
 
 def emit_on_both(first: int, second: int, count: int) -> int:
@@ -189,6 +195,7 @@ DOORS = {
         service,
         emit,
         emit_on_both,
+        look,
         emit_at_pace,
         emit_quietly,
         prune_events,

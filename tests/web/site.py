@@ -40,6 +40,11 @@ class Scribe:
             text=True,
         )
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def order(**arguments: Any) -> Any:
             self._process.stdin.write(json.dumps({"do": name} | arguments) + "\n")  # type: ignore[union-attr]
