@@ -80,6 +80,7 @@ class Updates:
             made = text(self.works, "rolling").replace("timeout_seconds: 5", f"timeout_seconds: {5 + self.number}")
         else:
             made = text(self.number, kind)
+        self.scene.sampler.allow("moving", 2 * TARGET if kind == "blue_green" else TARGET + 1)
         self.scene.person.apply(made, "moving", known=True)
         if kind in GOOD:
             self.hoped = self.works if kind == "in place" else self.number

@@ -200,6 +200,19 @@ class TestOnePort:
         assert doing(plan(service, [], NOW)) == [("Create", 2)]
 
 
+class TestReading:
+    def test_a_service_and_a_rollout_that_do_not_belong_together_decide_nothing(self) -> None:
+        service = replace(moving(best=3), version=1)
+        planned = plan(service, [*ready(1, 2, 3), *new(4, 5, 6)], NOW)
+        assert planned.actions == ()
+
+    def test_a_first_version_comes_up(self) -> None:
+        service = moving(2, kind=RolloutKind.FIRST, good_version=0)
+        assert plan(service, new(3, 4, since=4), NOW).notes == (
+            "version 2 comes up since 11:58:20 UTC: 0 of 2 proved; the next one proves itself until 12:00:06 UTC",
+        )
+
+
 class TestEnds:
     def test_it_succeeds_when_nothing_old_is_left(self) -> None:
         assert decided(moving(best=3), [*ready(1), *new(4, 5, 6)]) == []

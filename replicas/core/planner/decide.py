@@ -23,7 +23,8 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
 
     `replicas` are all live ones and the ended ones of late: the failures of the active version since `forgiven_at` and
     what replaced them must be among them. Replicas and their live operations come from one consistent read. Planning
-    again after the actions were applied asks for nothing twice.
+    again after the actions were applied asks for nothing twice. Where the service was read just before another version
+    was made the wanted one, and its rollout just after, nothing is decided on them.
     """
     service = _believe(service, now)
     fleet = sort_out(service, replicas)
@@ -31,6 +32,8 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
     if service.desired is Desired.DOWN:
         return join((ending, take_all(going_order(fleet.staying), "the service is being taken down")))
     asked = Plan(actions=tuple(take_away(replica, reason) for replica, reason in fleet.unwanted))
+    if service.rollout is not None and service.rollout.to_version != service.version:
+        return join((ending, asked, Plan(notes=("another version was made the wanted one at this moment",))))
     halted = None if given_up(service) else halt(service, fleet) or _ended_so(service)
     proof = prove(service, fleet.new, now)
     verdict = judge(service, fleet, proof, halted, now)

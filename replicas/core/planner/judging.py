@@ -16,7 +16,7 @@ from replicas.core.wording import after, seconds, some, times
 def judge(service: ServiceView, fleet: Fleet, proof: Proof, halted: str | None, now: datetime) -> Plan:
     """The decision on the rollout that is due, one at a time, and when the next could be."""
     rollout = service.rollout
-    if rollout is None or service.version != rollout.to_version:
+    if rollout is None:
         return Plan()
     if given_up(service):
         back = _turn_back(service, rollout, rollout.reason)

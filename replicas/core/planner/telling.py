@@ -74,7 +74,8 @@ def _what(service: ServiceView, rollout: RolloutView, fleet: Fleet, proof: Proof
         first = some(canary, "replica")
         return f"version {rollout.to_version} is tried with {first} {since}: {min(proof.proven, canary)} proved"
     kept = f", {older} kept until it is" if fleet.old and allowance.old else ""
-    return f"{version} takes over {since}: {_proved(service, proof)}{kept}"
+    verb = "comes up" if rollout.kind is RolloutKind.FIRST else "takes over"
+    return f"{version} {verb} {since}: {_proved(service, proof)}{kept}"
 
 
 def _proved(service: ServiceView, proof: Proof) -> str:
