@@ -18,6 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 from replicas import clock
 from replicas.config import Config, unknown_variables
 from replicas.core.values import ENDS
+from replicas.gateway.binary import OFF, find
 from replicas.models import Heartbeat, Replica
 
 PARTS = ("web", "controller", "long", "short")
@@ -70,6 +71,7 @@ def examine() -> Iterator[Finding]:
     yield space(config.home, shutil.disk_usage(config.home).free)
     yield from variables(os.environ)
     yield from ports(config)
+    yield gateway(config, os.environ)
     if connection.vendor == "sqlite":
         yield sqlite()
     try:
@@ -176,6 +178,16 @@ def migrations() -> Finding:
     if pending:
         return wrong("migrations", f"{len(pending)} are pending", "Run `make up`: it applies them.")
     return fine("migrations", "all applied")
+
+
+def gateway(config: Config, environ: Mapping[str, str]) -> Finding:
+    """There is an HAProxy for the services' addresses, or there is to be none."""
+    if not config.gateway:
+        return note("gateway", OFF, "Leave ROLLCALL_GATEWAY unset to give services an address.")
+    found = find(environ)
+    if not found.path:
+        return note("gateway", f"services have no endpoint: {found.why}", "Services run without it.")
+    return fine("gateway", found.path)
 
 
 def parts() -> Iterator[Finding]:

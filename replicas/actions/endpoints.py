@@ -15,19 +15,30 @@ def asked_port(spec: Any) -> int | None:
     return found
 
 
-def holder(port: int, name: str) -> str | None:
-    """The name of another service than `name` that has the port; None if it is to be had.
+def make_room(port: int, name: str, *, actor: str) -> str | None:
+    """See that the service `name` can have the port; the name of the service that has it and keeps it, None if all is
+    well.
 
     One that is down gives up a port that it was given; a port that it asks for itself stays its own.
     """
-    found = Service.objects.select_related("version").filter(endpoint_port=port).exclude(name=name).first()
-    if found is None:
+    with writing():
+        found = Service.objects.filter(endpoint_port=port).exclude(name=name).first()
+        service = locked(Service, found.pk) if found else None
+        if service is None or service.endpoint_port != port:
+            return None
+        asks = service.version is not None and asked_port(service.version.spec) == port
+        if service.desired == Desired.UP or asks:
+            return service.name
+        change(
+            service,
+            "endpoint_given_up",
+            reason=f"port {port} goes to service {name}",
+            actor=actor,
+            old=service.status,
+            new=service.status,
+            endpoint_port=None,
+        )
         return None
-    asks = found.version is not None and asked_port(found.version.spec) == port
-    if found.desired == Desired.DOWN and not asks:
-        Service.objects.filter(pk=found.pk).update(endpoint_port=None)
-        return None
-    return found.name
 
 
 def taken_ports() -> set[int]:

@@ -42,7 +42,7 @@ def apply(draft: Draft, *, actor: str, owner: User | None = None, expected: int 
                 "look at what changed and apply again"
             )
         port = endpoints.asked_port(draft.spec)
-        other = endpoints.holder(port, draft.name) if port else None
+        other = endpoints.make_room(port, draft.name, actor=actor) if port else None
         if other:
             raise Conflict(
                 f"service.endpoint_port {port} is the port of service {other}: choose another, or take {other} down"

@@ -16,7 +16,17 @@ from replicas.admin.service_form import ServiceForm
 from replicas.core.wording import some
 from replicas.models import Service
 
-FACTS = ("shown_status", "reason", "readiness", "shown_version", "endpoint", "owner", "times", "links")
+FACTS = (
+    "shown_status",
+    "reason",
+    "readiness",
+    "shown_version",
+    "endpoint",
+    "endpoint_reason",
+    "owner",
+    "times",
+    "links",
+)
 
 
 @admin.register(Service)

@@ -89,6 +89,7 @@ def standing_row(each: Standing) -> dict[str, Any]:
         "target": service.target,
         "ready": each.ready,
         "endpoint": service.endpoint or None,
+        "endpoint_reason": service.endpoint_reason or None,
         "rollout": rollout_facts(each.rollout) if each.rollout else None,
         "replicas": [_replica_row(replica) for replica, _ in each.shown],
     }

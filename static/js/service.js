@@ -100,6 +100,13 @@ function probeText(replica) {
   return replica.probe_seconds === null ? "passed" : `passed, ${fineDuration(replica.probe_seconds * 1000)}`;
 }
 
+function drawEndpoint(address, reason) {
+  const shown = address ?? (reason ? `none: ${reason}` : "");
+  show(at("endpoint-fact"), shown !== "");
+  if (at("endpoint").textContent === shown) return;
+  at("endpoint").replaceChildren(address ? addressLink(address) : shown);
+}
+
 function drawHead(service) {
   setBadge(at("status"), service.status);
   setText(at("sentence"), state.forgotten ? "This service was forgotten after it was taken down." : sentence(service.reason));
@@ -109,8 +116,7 @@ function drawHead(service) {
   setText(at("version"), service.version === null ? "none" : `v${service.version}`);
   setAge(at("age"), service.created_at);
   show(at("pinned-fact"), service.pinned);
-  show(at("endpoint-fact"), service.endpoint !== null);
-  if (service.endpoint && at("endpoint").textContent === "") at("endpoint").replaceChildren(addressLink(service.endpoint));
+  drawEndpoint(service.endpoint, service.endpoint_reason ?? "");
   for (const node of document.querySelectorAll("[data-when]")) show(node, !state.forgotten && node.dataset.when.includes(service.desired));
   const expected = document.querySelector("#dialog-restart [name=expected]");
   if (expected && !at("dialog-restart").open) expected.value = service.version ?? 0;

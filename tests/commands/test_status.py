@@ -15,7 +15,8 @@ from tests.commands import acts
 from tests.commands.conftest import Run
 
 Meanwhile = Callable[..., None]
-SERVICE_KEYS = ["name", "status", "reason", "version", "target", "ready", "endpoint", "rollout", "replicas"]
+SERVICE_KEYS = ["name", "status", "reason", "version", "target", "ready", "endpoint"]
+SERVICE_KEYS += ["endpoint_reason", "rollout", "replicas"]
 REPLICA_KEYS = ["number", "uid", "state", "outcome", "reason", "version", "url", "pid", "created_at", "ready_at"]
 
 
@@ -39,6 +40,7 @@ def test_the_json_has_the_documented_keys_and_no_others(run: Run, yaml: Path, co
         "target": 2,
         "ready": 1,
         "endpoint": None,
+        "endpoint_reason": None,
         "rollout": None,
         "replicas": [],
     }

@@ -84,6 +84,8 @@ class Command(Verb):
             return text
         if found[0].rollout is not None:
             text = f"{text}\n\n{told(found[0].rollout, clock.now(), self.paint)}"
+        if not found[0].service.endpoint and found[0].service.endpoint_reason:
+            text = f"{text}\n\nNo endpoint: {found[0].service.endpoint_reason}"
         rows = [_replica_cells(each) for each in found[0].shown]
         if not rows:
             return f"{text}\n\nIt has no replicas."

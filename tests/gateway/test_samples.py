@@ -1,0 +1,132 @@
+"""Figures become rows, and rows fall in number with their age."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from replicas.actions import samples
+from replicas.controller import sampling
+from replicas.controller.sampling import Sampler
+from replicas.gateway.accesslog import Tally
+from replicas.gateway.statistics import Backend, Figures
+from replicas.gateway.values import Entry
+from replicas.models import Sample
+from tests import cast
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+
+
+def backend(total: int, in_flight: int = 0) -> Backend:
+    server = Figures("r1", "UP", in_flight=in_flight, total=total)
+    return Backend(Figures("BACKEND", "UP", total=total), {"r1": server, "r2": Figures("r2", "MAINT")})
+
+
+def test_a_second_of_traffic_is_a_row(home: object) -> None:
+    entry = Entry(cast.service().pk, "web", 18000)
+    sampler = Sampler()
+    tally = Tally()
+    for milliseconds in range(1, 101):
+        tally.add(200 if milliseconds < 100 else 503, milliseconds, "1")
+    assert sampler.sample(NOW, [entry], {entry.backend: backend(50)}, {}, {}) == []
+    sampler.sample(NOW, [entry], {entry.backend: backend(150, 7)}, {entry.id: tally}, {entry.id: 2})
+    row = Sample.objects.get(resolution=1)
+    assert (row.requests, row.in_flight, row.held, row.ready) == (100, 7, 2, 1)
+    assert (row.p50, row.p95, row.p99) == (51, 96, 100)
+    assert row.codes == [0, 99, 0, 0, 1]
+    assert row.replicas == {"1": [100, 7, 0]}
+
+
+def test_a_worker_that_counts_anew_is_no_negative_rate(home: object) -> None:
+    entry = Entry(cast.service().pk, "web", 18000)
+    sampler = Sampler()
+    sampler.sample(NOW, [entry], {entry.backend: backend(500)}, {}, {})
+    sampler.sample(NOW, [entry], {entry.backend: backend(20)}, {}, {})
+    assert Sample.objects.get().requests == 20
+
+
+def test_silence_is_few_rows_that_cover_all_of_it(home: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Entry(cast.service().pk, "web", 18000)
+    sampler, moment = Sampler(), 1000.0
+    monkeypatch.setattr(sampling.time, "monotonic", lambda: moment)
+    for _ in range(31):
+        sampler.sample(NOW, [entry], {entry.backend: backend(5)}, {}, {})
+        moment += 1
+    rows = list(Sample.objects.order_by("id"))
+    assert [row.seconds for row in rows] == [1, 10, 10]
+    assert all(row.requests == 0 for row in rows)
+
+
+def test_what_was_not_measured_has_no_row(home: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Entry(cast.service().pk, "web", 18000)
+    sampler = Sampler()
+    sampler.sample(NOW, [entry], {entry.backend: backend(5)}, {}, {})
+    sampler.forget()
+    assert sampler.sample(NOW, [entry], {entry.backend: backend(900)}, {}, {}) == []
+
+
+def made(service_id: int, at: datetime, requests: int, p95: float | None) -> Sample:
+    return Sample(
+        service_id=service_id,
+        resolution=1,
+        at=at,
+        seconds=1,
+        requests=requests,
+        in_flight=requests / 10,
+        p50=p95 and p95 / 2,
+        p95=p95,
+        p99=p95,
+        codes=[0, requests, 0, 0, 0],
+        replicas={"1": [requests, 1, 0]},
+    )
+
+
+def test_minutes_are_made_of_seconds_and_old_ones_go(home: object) -> None:
+    web = cast.service().pk
+    begin = NOW - timedelta(minutes=3)
+    samples.keep([made(web, begin + timedelta(seconds=n), n % 2 * 10, 5.0 * n) for n in range(1, 121)])
+    samples.keep([made(web, NOW - timedelta(hours=2), 1, None)])
+    old = made(web, NOW - timedelta(days=8), 1, None)
+    old.resolution = 60
+    samples.keep([old])
+    samples.tidy(NOW)
+    samples.tidy(NOW)  # again: nothing more
+    minutes = list(Sample.objects.filter(resolution=60).order_by("at"))
+    assert [(row.at, row.requests, row.seconds) for row in minutes] == [
+        (begin + timedelta(minutes=1), 300, 60),
+        (begin + timedelta(minutes=2), 300, 60),
+    ]
+    assert minutes[0].p95 == 300
+    assert minutes[0].in_flight == pytest.approx(0.5)
+    assert minutes[1].codes == [0, 300, 0, 0, 0]
+    assert Sample.objects.filter(resolution=1).count() == 120
+
+
+def test_the_series_is_given_to_who_may_see(home: object, admin_client: Client, client: Client) -> None:
+    web = cast.service().pk
+    from replicas import clock
+
+    samples.keep([made(web, clock.now() - timedelta(seconds=n), n, 4.0) for n in (1, 2, 3)])
+    said = admin_client.get("/services/web/samples.json?range=60").json()
+    assert (said["resolution"], said["columns"]["requests"]) == (1, [3, 2, 1])
+    assert len(said["columns"]["at"]) == len(said["columns"]["replicas"]) == 3
+    assert admin_client.get("/services/web/samples.json?range=86400").json()["resolution"] == 60
+    assert client.get("/services/web/samples.json").status_code == 302
+
+
+def test_metrics_are_for_this_host_or_with_a_token(home: object, client: Client, settings: object) -> None:
+    import dataclasses
+    from typing import Any
+
+    cast.service()
+    text = client.get("/metrics").content.decode()
+    assert 'rollcall_target_replicas{service="web"} 1.0' in text
+    assert "rollcall_gateway_up 0.0" in text
+    assert client.get("/metrics", REMOTE_ADDR="10.0.0.9").status_code == 401
+    assert client.get("/metrics", HTTP_X_FORWARDED_FOR="10.0.0.9").status_code == 401
+    holder: Any = settings
+    holder.ROLLCALL = dataclasses.replace(holder.ROLLCALL, metrics_token="let-me")
+    far = {"REMOTE_ADDR": "10.0.0.9"}
+    assert client.get("/metrics", HTTP_AUTHORIZATION="Bearer wrong", **far).status_code == 401
+    assert client.get("/metrics", HTTP_AUTHORIZATION="Bearer let-me", **far).status_code == 200
