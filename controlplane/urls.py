@@ -4,10 +4,12 @@ from django.contrib import admin
 from django.urls import include, path
 
 from controlplane import health
+from replicas.web.metrics import metrics
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("", include("replicas.web.urls")),
 ]

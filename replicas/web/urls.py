@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, path
 
-from replicas.web import accounts, editing, figures, metrics, mutations, steering, versions, views
+from replicas.web import accounts, editing, figures, mutations, steering, versions, views
 from replicas.web.logviews import log_urls
 
 pages: list[URLPattern] = [
@@ -54,5 +54,4 @@ account: list[URLPattern] = [
     path("logout", auth.LogoutView.as_view(), name="logout"),
     path("password", accounts.PasswordChange.as_view(), name="password_change"),
 ]
-machines: list[URLPattern] = [path("metrics", metrics.metrics, name="metrics")]
-urlpatterns: list[URLPattern | URLResolver] = [*pages, *machines, *editor, *posts, *deploys, *account, *log_urls]
+urlpatterns: list[URLPattern | URLResolver] = [*pages, *editor, *posts, *deploys, *account, *log_urls]
