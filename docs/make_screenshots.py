@@ -43,6 +43,9 @@ PAGES = {
     "operations": "/operations/",
     "new": "/new?example=ocr",
     "edit": "/services/http/edit",
+    "versions": "/services/http/versions/",
+    "version": "/services/http/versions/1/",
+    "compare": "/services/http/versions/compare?old=1&new=1",
     "missing": "/services/nothing/",
     "password": "/password",
 }
