@@ -8,11 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from django.db.models import Max
+
 from replicas.actions.endpoints import asked_port
 from replicas.actions.sealing import Unsealable, unseal
 from replicas.core.autoscaler.signals import rate_of
 from replicas.core.rollout import listed
-from replicas.core.values import Desired, ReplicaState, RolloutKind, RolloutMode, RolloutState
+from replicas.core.values import Desired, ReplicaState
 from replicas.core.views import RolloutView
 from replicas.gateway.dataplane import put
 from replicas.gateway.places import Places
@@ -193,21 +195,6 @@ def weight_of(handle: Mapping[str, Any] | None, version_uid: str) -> int:
 
 
 def latest_moves(service_ids: Sequence[int]) -> dict[int, RolloutView]:
-    """The latest rollout of each service, as far as it tells who is listed."""
-    found = {}
-    for row in Rollout.objects.filter(service__in=service_ids).order_by("id"):
-        found[row.service_id] = RolloutView(
-            id=row.pk,
-            revision=row.revision,
-            kind=RolloutKind(row.kind),
-            mode=RolloutMode(row.mode),
-            state=RolloutState(row.state),
-            from_version=row.from_version,
-            to_version=row.to_version,
-            good_version=row.good_version,
-            started_at=row.started_at,
-            progressed_at=row.progressed_at,
-            held=frozenset(row.held),
-            switched_at=row.switched_at,
-        )
-    return found
+    """The latest rollout of each service, which tells who is listed."""
+    newest = Rollout.objects.filter(service__in=service_ids).order_by().values("service").annotate(newest=Max("id"))
+    return {row.service_id: row.view() for row in Rollout.objects.filter(pk__in=newest.values("newest"))}
