@@ -39,6 +39,11 @@ class Places:
         """Socket to which HAProxy streams a line for each request."""
         return self.run / "access.sock"
 
+    @property
+    def starting(self) -> Path:
+        """Is there while a start of HAProxy has not been seen to work."""
+        return self.directory / "starting"
+
     def prepare(self) -> None:
         """Make the directories, readable by their owner only."""
         for path in (self.directory, self.logs):

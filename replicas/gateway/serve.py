@@ -1,6 +1,7 @@
 """What the supervisor runs as the child `gateway`: becomes HAProxy, with the configuration that it had last.
 
-`python -m replicas.gateway.serve`: plain Python and quickly gone. Everything later is said over HAProxy's sockets.
+`python -m replicas.gateway.serve`: plain Python and quickly gone, as all traffic waits for it. Everything later is said
+over HAProxy's sockets.
 """
 
 import os
@@ -8,12 +9,8 @@ import subprocess
 import sys
 
 from replicas.config import Config
-from replicas.gateway import config
 from replicas.gateway.binary import find
-from replicas.gateway.config import Options
-from replicas.gateway.dataplane import files_of, put
 from replicas.gateway.places import Places
-from replicas.gateway.values import Wanted
 
 
 def main() -> int:
@@ -27,21 +24,32 @@ def main() -> int:
     places.prepare()
     os.chdir(places.directory)
     if not usable(found.path, places):
-        nothing = Wanted()
-        put(places.configuration, config.render(nothing, Options(places)))
-        for name, text in files_of(nothing).items():
-            put(places.directory / name, text)
+        write_empty(places)
+    places.starting.touch()
     arguments = [found.path, "-W", "-q", "-S", str(places.master), "-f", str(places.configuration)]
     os.execv(arguments[0], arguments)  # noqa: S606  (an argument list of our own)
     return 0
 
 
 def usable(binary: str, places: Places) -> bool:
-    """Whether the file of the last run is one that this HAProxy takes."""
+    """Whether the file of the last run will do. It is checked where HAProxy was started and never answered since."""
     if not places.configuration.exists():
         return False
+    if not places.starting.exists():
+        return True
     asked = [binary, "-c", "-q", "-f", str(places.configuration)]
     return subprocess.run(asked, capture_output=True, timeout=20, check=False).returncode == 0
+
+
+def write_empty(places: Places) -> None:
+    """A configuration that serves nothing yet."""
+    from replicas.gateway import config  # rarely needed, and not quick to load
+    from replicas.gateway.dataplane import files_of, put
+    from replicas.gateway.values import Wanted
+
+    put(places.configuration, config.render(Wanted(), config.Options(places)))
+    for name, text in files_of(Wanted()).items():
+        put(places.directory / name, text)
 
 
 if __name__ == "__main__":

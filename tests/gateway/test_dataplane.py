@@ -232,3 +232,17 @@ def test_a_port_is_free_until_somebody_listens() -> None:
         stranger.listen()
         assert not free("127.0.0.1", port)
     assert free("127.0.0.1", port)
+
+
+def test_a_file_that_haproxy_never_started_from_is_checked_and_left_aside(site: Site, entry: Entry) -> None:
+    site.serve(entry, site.origin(1))
+    assert not site.places.starting.exists()
+    assert site.haproxy is not None
+    os.killpg(site.haproxy.pid, signal.SIGKILL)
+    site.haproxy.wait()
+    site.places.configuration.write_text("nonsense\n")
+    site.places.starting.touch()
+    site.plane = dataclasses.replace(site.plane, _written="", _latest=None, _filed=None, _started=True)
+    site.start()
+    assert site.ask(entry)[0] == 200
+    assert not site.places.starting.exists()
