@@ -43,6 +43,7 @@ __all__ = [
     "succeed",
     "switch",
     "turn_back",
+    "without_files",
 ]
 
 S = RolloutState
@@ -180,10 +181,22 @@ def kind_of_return(service: Service, old: ServiceVersion) -> RolloutKind:
     return RolloutKind.ROLLBACK if has_proved(service, old) else RolloutKind.UPDATE
 
 
+def without_files(service: Service, old: ServiceVersion, kept: bool | None = None) -> str:
+    """Why a version cannot be gone back to by its own text; "" where it can. `kept`: whether its files are."""
+    if kept is None:
+        kept = old.files_uid in kept_files(service.pk)
+    if kept or not (old.spec.get("workdir") or old.spec.get("file_mounts")):
+        return ""
+    return (
+        f"the files of version {old.number} of service {service.name} are gone; "
+        "apply its text again, which copies them anew"
+    )
+
+
 def plan_to_go_back(service: Service, old: ServiceVersion) -> list[str]:
-    """What `rollback` to that version would do now, in lines; none where it is the active one, or nothing is up."""
+    """What `rollback` to that version would do now, in lines; none where it cannot be, or is the active one."""
     active = service.version
-    if active is None or active.pk == old.pk or service.desired != Desired.UP:
+    if active is None or active.pk == old.pk or service.desired != Desired.UP or without_files(service, old):
         return []
     target = service.target if service.target != wanted(active.spec) else wanted(old.spec)
     return plan_back(service, old, kind_of_return(service, old), target)
@@ -223,11 +236,8 @@ def _go_back(
     leaving = service.version
     assert leaving is not None
     kept = old.files_uid in kept_files(service.pk)
-    if not kept and (old.spec.get("workdir") or old.spec.get("file_mounts")):
-        raise Refused(
-            f"the files of version {old.number} of service {service.name} are gone; "
-            "apply its text again, which copies them anew"
-        )
+    if refusal := without_files(service, old, kept):
+        raise Refused(refusal)
     target = service.target if service.target != wanted(leaving.spec) else wanted(old.spec)  # what a hand set stays
     plan = plan_back(service, old, kind, target)
     version = versions.make_again(service, old, message=message, actor=actor, plan=plan, kept=kept)

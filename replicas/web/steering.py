@@ -67,12 +67,14 @@ def rollback(request: HttpRequest, name: str) -> HttpResponse:
 @never_cache
 @require_safe
 def plan(request: HttpRequest, name: str, number: int) -> JsonResponse:
-    """`{plan}`: what going back to a version would do now; empty where it cannot be gone back to."""
+    """`{plan, refused}`: what going back to a version would do now; empty, and why, where its files are gone."""
     service = service_or_404(name)
-    return JsonResponse({"plan": rollouts.plan_to_go_back(service, version_or_404(service, number))})
+    old = version_or_404(service, number)
+    why = rollouts.without_files(service, old)
+    return JsonResponse({"plan": rollouts.plan_to_go_back(service, old), "refused": sentence(why) if why else ""})
 
 
-def sentence(error: Exception) -> str:
+def sentence(error: Exception | str) -> str:
     """The text of a refusal as a sentence."""
     text = str(error)
     return text[:1].upper() + text[1:] + "."

@@ -24,8 +24,20 @@ function draw() {
 async function tellPlan() {
   const list = document.getElementById("plan");
   list.replaceChildren();
+  refuse("");
   const response = await fetch(rollback.dataset.plan, { headers: { Accept: "application/json" } }).catch(() => null);
-  if (response?.ok) list.replaceChildren(...(await response.json()).plan.map((line) => h("li", {}, line)));
+  if (!response?.ok) return;
+  const told = await response.json();
+  list.replaceChildren(...told.plan.map((line) => h("li", {}, line)));
+  refuse(told.refused);
+}
+
+// Where there is no way back the question says so, instead of taking an answer that is refused.
+function refuse(why) {
+  const told = document.getElementById("refused");
+  told.textContent = why;
+  show(told, why !== "");
+  document.querySelector("#dialog-rollback [type=submit]").disabled = why !== "";
 }
 
 rollback?.addEventListener("click", tellPlan);

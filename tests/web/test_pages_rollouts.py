@@ -145,6 +145,17 @@ def test_rollback_is_planned_first() -> None:
     assert browser("viewer").get("/services/web/versions/9/plan.json").status_code == 404
 
 
+def test_a_way_back_without_files_is_refused_before_it_is_asked_for() -> None:
+    moving()
+    ServiceVersion.objects.filter(number=2).update(spec={**ServiceVersion.objects.get(number=2).spec, "workdir": "/x"})
+    post("rollout/abort")
+    assert snapshot("/services/web/versions/1/plan.json")["refused"] == "", "its files were kept"
+    found = snapshot("/services/web/versions/2/plan.json")
+    assert found["plan"] == [], "no plan of what will not be"
+    assert found["refused"] == post("rollback", {"version": "2"}).json()["message"]
+    assert found["refused"].startswith("The files of version 2 of service web are gone; apply its text again")
+
+
 def test_the_plan_to_go_back_keeps_a_number_that_was_set_by_hand() -> None:
     service = moving()
     services.scale(service.pk, 6, actor="ann")
