@@ -21,6 +21,8 @@ export function drawRollout(state, name, can) {
   setBadge(at("rollout-state"), going && rollout.paused_at ? "PAUSED" : rollout.state);
   setText(at("rollout-what"), title(rollout));
   setAge(at("rollout-since"), rollout.ended_at ?? rollout.started_at);
+  show(at("rollout-when").querySelector(".going"), going);
+  show(at("rollout-when").querySelector(".over"), !going);
   setText(at("rollout-reason"), going ? "" : sentence(rollout.reason));
   show(at("rollout-body"), going);
   drawButtons(state, can);

@@ -72,6 +72,7 @@ def test_an_update_is_planned_watched_aborted_and_rolled_back(
         page = someone.goto("/services/parrot/")
         sign_in(page)
         panel_says(page, "SUCCEEDED", "First v1, rolling")
+        expect(page.locator("#rollout-when")).to_have_text(re.compile(r"^\d+ (s|min) ago$"), use_inner_text=True)
         kept = page.locator("#replicas td.number a").all_inner_texts()
         lines = plan(page)
         someone.mark()
@@ -114,6 +115,7 @@ def watch(page: Page) -> None:
     """The canary proves itself beside the old ones and waits for somebody; it is paused and resumed."""
     expect(page.locator("#rollout-wait")).to_have_text("somebody to promote it", timeout=SECONDS)
     expect(page.locator("#rollout-proved")).to_have_text("1 of 1")
+    expect(page.locator("#rollout-when")).to_have_text(re.compile(r"^for \d+ s$"), use_inner_text=True)
     assert cells(page, "new") == ["replica 3: READY"]
     assert len(cells(page, "old")) == 2
     expect(page.locator("#rollout-good")).to_have_text("v1")
