@@ -1,0 +1,103 @@
+"""Rows become entries and places in traffic."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from replicas.actions import endpoints, services
+from replicas.controller import serving
+from replicas.core.spec import SpecErrors, parse
+from replicas.gateway.places import Places
+from replicas.models import Replica
+from tests import cast
+from tests.controller.stage import Stage
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def places(home: Path) -> Places:
+    made = Places(home / "gateway", home / "run", home / "logs" / "access")
+    made.prepare()
+    return made
+
+
+def test_a_renewed_certificate_is_another_entry(places: Places, home: Path) -> None:
+    key, certificate = home / "web.key", home / "web.crt"
+    key.write_text("KEY")
+    certificate.write_text("CERTIFICATE")
+    services.apply(
+        cast.draft(
+            "web", 1, service={"endpoint_port": 18000, "tls": {"keyfile": str(key), "certfile": str(certificate)}}
+        ),
+        actor="ann",
+    )
+    (row,) = serving.rows()
+    endpoints.give(row.id, 18000, actor="gateway")
+    (row,) = serving.rows()
+    before = serving.entry_of(row, places)
+    assert before is not None
+    assert Path(before.certificate).read_text() == "CERTIFICATE\nKEY"
+    assert Path(before.certificate).stat().st_mode & 0o077 == 0
+    certificate.write_text("RENEWED")
+    later = Path(before.certificate).stat().st_mtime + 5
+    os.utime(certificate, (later, later))
+    after = serving.entry_of(row, places)
+    assert after is not None
+    assert after != before
+    assert Path(after.certificate).read_text() == "RENEWED\nKEY"
+
+
+def test_pools_have_no_address(home: Path) -> None:
+    services.apply(cast.draft("web", 1, service={"workers": 2}), actor="ann")
+    assert [row.addressed for row in serving.rows()] == [False]
+
+
+def test_a_weight_is_that_of_the_accelerator(home: Path) -> None:
+    rates = {"A100": 10, "L4": 2.5}
+    service = {
+        "load_balancing_policy": "instance_aware_least_load",
+        "replica_policy": {"min_replicas": 1, "target_qps_per_replica": rates},
+    }
+    version = services.apply(cast.draft("web", 1, service=service), actor="ann").version
+    weights = [serving.weight_of({"accelerators": name}, version.uid) for name in ("A100:1", "L4:1", "T4:1")]
+    assert weights == [256, 64, 64]
+    assert serving.weight_of(None, version.uid) == 64
+
+
+def test_only_ready_replicas_have_traffic(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch)
+    try:
+        service = cast.service(target=2)
+        stage.settle(service)
+    finally:
+        stage.close()
+    Replica.objects.update(url="http://127.0.0.1:20001")
+    assert [seat.listed for seat in serving.seats([service.pk])] == [True, True]
+    Replica.objects.filter(number=1).update(state="NOT_READY")
+    assert {seat.member.number: seat.listed for seat in serving.seats([service.pk])} == {1: False, 2: True}
+
+
+@pytest.mark.parametrize(
+    ("balancer", "said"),
+    [
+        ("hash_on: path", "needs load_balancing_policy: consistent_hash"),
+        ("bearer_token: in-the-clear", "must be the name of a secret"),
+        ("bearer_token: $OTHER", "must be the name of a secret"),
+        ("max_concurrency: 0", "must be 1 or more"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(balancer: str, said: str) -> None:
+    text = f"name: web\nrun: serve\nsecrets: {{TOKEN: not-a-real-one}}\nservice:\n  load_balancer: {{{balancer}}}\n"
+    with pytest.raises(SpecErrors, match=said):
+        parse(text)
+
+
+def test_a_header_to_hash_on_is_a_plain_name() -> None:
+    text = (
+        "name: web\nrun: serve\nservice:\n  load_balancing_policy: consistent_hash\n  load_balancer: {hash_on: '%s'}\n"
+    )
+    assert parse(text % "header:X-Session")
+    with pytest.raises(SpecErrors, match="header:NAME"):
+        parse(text % "header:a) -m found } or { always_true")
