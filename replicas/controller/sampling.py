@@ -56,6 +56,11 @@ class Sampler:
             samples.tidy(now)
         return rows
 
+    @property
+    def busy(self) -> bool:
+        """Whether some service had traffic when it was looked at last."""
+        return any(not before.idle for before in self.before.values())
+
     def forget(self) -> None:
         """The gateway is away: what comes next does not continue what was before."""
         self.before, self.latest = {}, {}

@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 
 ACTOR = "gateway"
 LOOK_SECONDS = 1.0  # HAProxy is asked at least so often
-READ_SECONDS = 5.0  # rows are read at least so often, also when no event says that they have changed
+QUIET_LOOK_SECONDS = 2.0
+READ_SECONDS = 15.0  # rows are read at least so often, also when no event says that they have changed
 DRAIN_SECONDS = 0.1
 BEAT_SECONDS = 2.0
 COUNTED = (ReplicaState.DRAINING, ReplicaState.NOT_READY)
@@ -97,7 +98,7 @@ class Traffic:
         if self.every("read", READ_SECONDS) or news:
             self.cursor = newest
             self.read()
-        elif not (self.every("look", LOOK_SECONDS) or (self.leaving and self.every("drain", DRAIN_SECONDS))):
+        elif not (self.every("look", self.pace()) or (self.leaving and self.every("drain", DRAIN_SECONDS))):
             return False
         if self.plane is not None:
             kept = frozenset((seat.service_id, seat.name) for seat in self.leaving.values())
@@ -107,6 +108,11 @@ class Traffic:
             self.count()
             self.sample()
         return self.tell()
+
+    def pace(self) -> float:
+        """Seconds between two looks: each second while there is traffic, or may be a first request."""
+        empty = any(entry.hold > 0 and not self.wanted.members.get(entry.id) for entry in self.wanted.entries)
+        return LOOK_SECONDS if empty or self.sampler.busy or not self.served else QUIET_LOOK_SECONDS
 
     def sample(self) -> None:
         """Once a second, keep what the gateway does."""
