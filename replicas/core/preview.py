@@ -250,7 +250,7 @@ def _probe(counts: Counts, old: Spec | None, new: Spec) -> list[str]:
 
 def _failing(move: Move, new: Spec) -> str:
     rollout = new.service.rollout
-    if move.kind is RolloutKind.FIRST:
+    if move.kind is RolloutKind.FIRST and not move.good_version:
         failures = some(new.service.restart.max_never_ready, "replica")
         return f"After {failures} that failed before they were ever ready, launches stop."
     if move.good_fits and move.kind is RolloutKind.ROLLBACK:

@@ -64,6 +64,11 @@ class TestFirst:
         lines = preview(Move(2, RolloutKind.FIRST, ROLLING, leaving=1), 1, (), None, spec())
         assert any("1 replica is on the way out already" in line for line in lines)
 
+    def test_a_service_that_comes_up_again_turns_back_as_in_an_update(self) -> None:
+        lines = preview(Move(3, RolloutKind.FIRST, ROLLING, good_version=1), 2, (), None, spec())
+        assert lines[-1].startswith("Without progress for")
+        assert lines[-1].endswith("it has failed; then it goes back to version 1 by itself.")
+
 
 class TestInPlace:
     def test_the_running_ones_are_adopted(self) -> None:
