@@ -115,7 +115,7 @@ def bring_up(request: HttpRequest, name: str) -> HttpResponse:
     if service.desired == Desired.UP or active is None:
         return refused(request, f"{name} is not down." if active else f"{name} has no version: edit it first.", to=to)
     try:
-        proposal = intake.propose(active.text, name=name)
+        proposal = intake.propose(active.text, name=name, message=f"version {active.number} brought up again")
         applied = intake.carry_out(proposal, actor=request.user.get_username(), expected=active.number)
     except Conflict as conflict:
         return refused(request, sentence(conflict), to=to)

@@ -150,7 +150,8 @@ def test_what_is_down_comes_up_again_as_it_was(down: Service) -> None:
     assert answer.json() == {"level": "success", "message": "shop comes up again with version 1."}
     down.refresh_from_db()
     assert (down.desired, down.target, down.last_version) == (Desired.UP, 2, 1)
-    assert Event.objects.get(trigger="revived").actor == person("deployer").username
+    event = Event.objects.get(trigger="revived")
+    assert (event.actor, event.reason) == (person("deployer").username, "version 1 brought up again")
 
 
 def test_a_second_click_is_told_that_it_is_up(down: Service) -> None:
