@@ -185,19 +185,19 @@ def test_a_killed_controller_breaks_nothing_and_its_successor_makes_things_equal
 def test_a_drain_lasts_as_long_as_its_requests_and_no_longer(town: Town) -> None:
     town.apply(2)
     parts = town.url().removeprefix("http://").split(":")
-    links = [socket.create_connection((parts[0], int(parts[1]))) for _ in range(4)]
+    links = [socket.create_connection((parts[0], int(parts[1])), timeout=20) for _ in range(4)]
     for link in links:
-        link.sendall(b"GET /slow?4 HTTP/1.1\r\nHost: web\r\n\r\n")
+        link.sendall(b"GET /slow?10 HTTP/1.1\r\nHost: web\r\n\r\n")
     time.sleep(0.5)  # so that each replica has some of them
     began = time.monotonic()
     town.plane.manage("scale", "web", "0")
-    eventually(lambda: town.rows.replicas("web", "DRAINING"), 5, town.told)
+    eventually(lambda: town.rows.replicas("web", "DRAINING"), 9, town.told)
     assert get(town.url())[0] == 503
     assert all(b"200 OK" in link.recv(4096) for link in links)
     for link in links:
         link.close()
     eventually(lambda: not town.rows.replicas("web", *LIVE), 5, town.told)
-    assert 3 < time.monotonic() - began < 9
+    assert time.monotonic() - began < 19
     events = [row["reason"] for row in town.rows.events() if "in flight" in row["reason"]]
     assert events.count("nothing is in flight any more") >= 2
 
