@@ -23,7 +23,7 @@ export function drawRollout(state, name, can) {
   setAge(at("rollout-since"), rollout.ended_at ?? rollout.started_at);
   show(at("rollout-when").querySelector(".going"), going);
   show(at("rollout-when").querySelector(".over"), !going);
-  setText(at("rollout-reason"), going ? "" : sentence(rollout.reason));
+  setText(at("rollout-reason"), why(state));
   show(at("rollout-body"), going);
   drawButtons(state, can);
   if (going) drawBody(state, name);
@@ -32,6 +32,14 @@ export function drawRollout(state, name, can) {
 function title({ kind, mode, from_version: from, to_version: to }) {
   const move = from ? `v${from} → v${to}` : `v${to}`;
   return `${KINDS[kind]} ${move}, ${MODES[mode]}`;
+}
+
+// A way back succeeds within a second, and what was left is what people want to know of: so it says why it began as well.
+function why(state) {
+  const { rollout } = state;
+  const begun = rollout.kind === "rollback" ? state.version(rollout.to_version)?.message : "";
+  const ended = rollout.state === "PROGRESSING" ? "" : rollout.reason;
+  return [begun, ended].filter(Boolean).map(sentence).join(" ");
 }
 
 // Which buttons are of use now; the server has the last word.
@@ -76,7 +84,8 @@ function drawButtons(state, can) {
   const back = at("rollout-back");
   if (!back) return;
   const from = state.rollout.from_version;
-  show(back, state.rollout.state !== "PROGRESSING" && from > 0 && from !== state.service.version);
+  const ended = state.rollout.state !== "PROGRESSING" && state.rollout.kind !== "rollback"; // nobody went back to return
+  show(back, ended && from > 0 && from !== state.service.version);
   setText(back, `Back to v${from}`);
   back.setAttribute("href", `${back.dataset.versions}${from}/#rollback`);
 }

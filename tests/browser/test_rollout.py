@@ -190,6 +190,13 @@ def test_only_the_buttons_that_are_allowed_now_are_shown(visit: Visit, clerk: Sc
         clerk.steer(name=name, verb="abort")
         panel_says(page, "PROGRESSING", "Rollback v2 → v3, rolling")
         assert shown_buttons(page) == {"Pause"}, "it goes back already"
+        expect(page.locator("#rollout-reason")).to_have_text(re.compile(r"^Back to version 1: aborted by \w+\.$"))
+        clerk.rollout_proved(name=name, best=2)
+        clerk.rollout_ended(name=name, how="succeed", reason="version 3 has taken over")
+        panel_says(page, "SUCCEEDED", "Rollback v2 → v3, rolling")
+        expect(page.locator("#rollout-reason")).to_contain_text("Back to version 1: aborted by")
+        expect(page.locator("#rollout-reason")).to_contain_text("Version 3 has taken over.")
+        expect(page.get_by_role("link", name="Back to v2")).to_be_hidden()
         clerk.take_down(name=name)
         expect(page.locator("#rollout")).to_be_hidden()
 
