@@ -1,6 +1,5 @@
 """How long to wait before trying again, and when a wait is over."""
 
-import math
 from datetime import datetime, timedelta
 
 from replicas.core.views import RestartPolicy
@@ -26,10 +25,10 @@ def retry_delay(attempt: int, base: float, factor: float, maximum: float) -> flo
         return max(0.0, min(base, maximum))
     if maximum <= base:
         return max(0.0, maximum)
-    steps_to_maximum = math.log(maximum / base) / math.log(factor)  # keeps the power below from overflowing
-    if attempt - 1 >= steps_to_maximum:
+    try:
+        return min(base * factor ** (attempt - 1), maximum)
+    except OverflowError:  # from next to nothing, by a huge factor
         return maximum
-    return min(base * factor ** (attempt - 1), maximum)
 
 
 def waits_until(since: datetime, seconds: float, now: datetime) -> datetime | None:

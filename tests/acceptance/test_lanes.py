@@ -35,9 +35,9 @@ def test_while_all_long_workers_are_at_work_probes_beats_and_logs_go_on(busy: Sc
         blocked.wait_at_work(scene, 2)
         held = time.monotonic()
         sick.touch()
-        scene.wait_state("steady", 1, "NOT_READY", timeout=5)
+        scene.wait_state("steady", 1, "NOT_READY", timeout=15)
         sick.unlink()
-        scene.wait_state("steady", 1, "READY", timeout=5)
+        scene.wait_state("steady", 1, "READY", timeout=15)
         asked = time.monotonic()
         answer = scene.person.session.get(f"{scene.plane.url}/services/steady/replicas/1/", timeout=5)
         assert answer.status_code == 200

@@ -58,11 +58,11 @@ def ended(scene: Scene) -> Iterator[Callable[[str], Row]]:
 
 
 def assert_nothing_left(scene: Scene, row: Row) -> None:
-    """No process, no lock of a port, no file but the log."""
+    """No process, no lock of a port, no file but the log and what tells of it."""
     marked = [pid for pid in scene.plane.everything() if row["uid"] in processes.environment(pid).values()]
     assert marked == []
     left = {path.name for path in (scene.plane.home / "replicas" / row["uid"]).iterdir()}
-    assert left <= {"lock", "run.log", "setup.log"}
+    assert left <= {"lock", "run.log", "setup.log", "setup.told"}
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_from_the_login_page_to_a_replaced_replica(control_plane: ControlPlane, 
         assert someone.marked()
 
         page.get_by_role("button", name="Scale").click()
-        page.get_by_label("Replicas").fill("1")
+        page.get_by_role("dialog").get_by_label("Replicas").fill("1")
         page.get_by_role("dialog").get_by_role("button", name="Scale").click()
         expect(page.locator("#replicas tbody tr")).to_have_count(1, timeout=SECONDS)
         page.get_by_role("button", name="Take down").click()

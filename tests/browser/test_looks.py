@@ -191,5 +191,5 @@ def test_motion_is_reduced_for_who_wants_it(visit: Visit, clerk: Scribe, name: s
     clerk.pending(name=name)
     with visit(reduced_motion="reduce") as visitor:
         page = visitor.goto(f"/services/{name}/")
-        cell = page.locator(".cell[data-state=PENDING]")
+        cell = page.locator("#cells .cell[data-state=PENDING]")
         assert cell.evaluate("(node) => getComputedStyle(node).animationName") == "none"

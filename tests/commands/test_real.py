@@ -49,7 +49,7 @@ def test_a_service_from_apply_to_prune(control_plane: ControlPlane, tmp_path: Pa
 
     applied = plane.manage("apply", str(file), "--wait", "--timeout", "120", timeout=150)
     assert applied.stderr == ""
-    assert applied.stdout.endswith("web version 1 is ready: 2 of 2 replicas.\n")
+    assert "web version 1 is ready: 2 of 2 replicas" in applied.stdout.splitlines()[-1]
     (row,) = status(plane)
     assert (row["ready"], row["target"], row["version"]) == (2, 2, 1)
     assert {replica["state"] for replica in row["replicas"]} == {"READY"}

@@ -189,7 +189,7 @@ operations = st.builds(
     kind=st.sampled_from(OperationKind),
     status=st.sampled_from((QUEUED, QUEUED, QUEUED, RUNNING, WAITING)),
     enqueued_at=st.none() | st.integers(-600, 5).map(later),
-    retry_at=st.none() | st.integers(-600, 600).map(later),
+    retry_at=st.none() | st.integers(-600, 300).map(later),  # no wait is longer
     cancelling=st.sampled_from((False, False, False, True)),
     deliveries=st.integers(0, 9),
 )
@@ -258,6 +258,6 @@ def test_ten_thousand_operations_are_shared_out_in_no_time() -> None:
     rows = [op(n, service=n % 100) for n in range(1, 10_001)]
     begin = time.process_time()
     decided = dispatch(rows, replace(LIMITS, max_launches=500), NOW)
-    assert time.process_time() - begin < 0.5
+    assert time.process_time() - begin < 3  # what grows with the square takes minutes
     assert len(decided.enqueue) == 400
     assert len(decided.holds) == 9600

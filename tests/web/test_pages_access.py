@@ -27,15 +27,15 @@ OPERATES = {
     "abort",
 }
 DEPLOYS = {"new", "edit", "check", "up", "rollback"}
-OTHERS = {each.name for each in [*urls.log_urls, *urls.machines]}
+OF_LOGS = {each.name for each in urls.log_urls}
 ROLES = ["stranger", "viewer", "operator", "deployer", "root"]
 POSTED = {"target": "3", "expected": "1", "text": text()}
 
 
 def every() -> list[URLPattern]:
-    """All addresses that are for people (logs have tests of their own, and so has what monitors read)."""
+    """All addresses that are ours (logs have tests of their own)."""
     found = [each for each in urls.urlpatterns if isinstance(each, URLPattern)]
-    return [each for each in found if each.name not in OTHERS]
+    return [each for each in found if each.name not in OF_LOGS]
 
 
 def address(pattern: URLPattern) -> str:

@@ -10,7 +10,7 @@ from replicas.actions.operations import Usage
 from replicas.core.values import Desired, OperationStatus, ReplicaState
 from replicas.models import Event, Operation, Replica, Service, ServiceVersion
 from tests import cast
-from tests.web.people import browser, deployed
+from tests.web.people import applied, browser, deployed, text
 
 pytestmark = pytest.mark.django_db
 
@@ -153,8 +153,8 @@ def test_without_a_script_a_post_redirects_back_and_the_page_says_what_happened(
 
 
 def test_a_number_fixed_by_hand_is_released() -> None:
-    policy = {"min_replicas": 1, "max_replicas": 4, "target_qps_per_replica": 1}
-    service = cast.service("web", service={"readiness_probe": {"path": "/"}, "replica_policy": policy})
+    policy = "replica_policy: {min_replicas: 2, max_replicas: 4, target_qps_per_replica: 1}"
+    service = applied(text(replicas=2).replace("replicas: 2", policy)).service
     post("/services/web/scale", {"target": "3"})
     service.refresh_from_db()
     assert service.pinned
