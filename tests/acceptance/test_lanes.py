@@ -13,9 +13,8 @@ from tests.acceptance.scene import Scene
 from tests.support.polling import eventually
 
 MARGIN_SECONDS = 4.0
-TOGGLED = texts.SERVER.replace(
-    'b"HTTP/1.1 200 OK', 'b"HTTP/1.1 " + (b"503" if os.path.exists(os.environ["SICK"]) else b"200") + b" OK'
-)
+TOGGLED = texts.SERVER.replace("healthy = ", 'healthy = not os.path.exists(os.environ["SICK"]) and ')
+assert TOGGLED != texts.SERVER
 
 
 @pytest.fixture

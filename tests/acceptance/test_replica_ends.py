@@ -126,7 +126,8 @@ def test_a_port_that_is_taken_is_waited_for(scene: Scene) -> None:
         )
     scene.wait_ready("fixed", 1)
     (launch,) = scene.rows.operations("fixed", "LAUNCH")
-    assert (launch["status"], launch["attempts"]) == ("SUCCEEDED", 2)
+    assert launch["status"] == "SUCCEEDED"
+    assert launch["attempts"] >= 2
     scene.take_down("fixed")
 
 
