@@ -123,7 +123,7 @@ class Loop:
                 if self.every("renew", RENEW_SECONDS):
                     self.renew(applier)
                 with self.queue_may_be_away():
-                    self.scaling.tick()
+                    self.scaling.tick(self.cursor)
                 if self.worth_a_look():
                     self.tick(applier)
             except OperationalError:  # the database is away for a moment: nothing is lost by trying again

@@ -20,6 +20,7 @@ from replicas.models import Sample as Row
 ACTOR = "autoscaler"
 INTERVAL = 15.0  # seconds, the default of custom_signal.interval_seconds
 FRESH = 3.0  # times the interval: so long a reading counts
+LOOK_SECONDS = 10.0  # without an event: a row may have been written past the actions
 BEYOND = 120.0  # seconds of samples beyond the longest delay, for the stretch that the first entry of a history is over
 
 
@@ -113,12 +114,19 @@ class Scaling:
     measured: dict[int, Measured] = field(default_factory=dict)
     asked: dict[int, float] = field(default_factory=dict)
     due: float = 0.0
+    newest: int | None = None  # the event at the last look for services
 
-    def tick(self) -> bool:
-        """Decide for all services for which that is due. True when a target has changed."""
-        if time.monotonic() < self.due:
+    def tick(self, newest: int | None = None) -> bool:
+        """Decide for all services for which that is due. True when a target has changed.
+
+        `newest`: the newest event. While it is the same and nothing follows its load, there is nothing to look for.
+        """
+        now = time.monotonic()
+        if now < self.due:
             return False
-        self.due = time.monotonic() + self.every
+        if newest is not None and newest == self.newest and not self.measured and now < self.due + LOOK_SECONDS:
+            return False
+        self.due, self.newest = now + self.every, newest
         rows = [(row, told) for row in services() if (told := told_by(row["version__uid"])) is not None]
         self.measured = {row["id"]: self.measured[row["id"]] for row, _ in rows if row["id"] in self.measured}
         moved = [self.decide(row, told) for row, told in rows]

@@ -139,6 +139,20 @@ def test_a_signal_that_falls_silent_is_told_once_and_when_it_is_back() -> None:
     ]
 
 
+def test_without_news_nothing_is_looked_for(django_assert_num_queries: object) -> None:
+    cast.service("fixed")
+    scaling = Scaling(every=0)
+    scaling.tick(7)
+    with django_assert_num_queries(0):  # type: ignore[operator]
+        scaling.tick(7)
+    service = autoscaled()
+    measured(service, 200, requests=7)
+    assert scaling.tick(8)
+    measured(service, 20, requests=16)
+    assert scaling.tick(8)
+    assert target(service) == 8
+
+
 def test_a_fixed_number_costs_one_query_however_many_services(django_assert_num_queries: object) -> None:
     for number in range(5):
         cast.service(f"fixed-{number}")

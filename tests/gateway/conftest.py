@@ -87,7 +87,8 @@ class Site:
         """Status, headers and body (JSON where it is) of one request on a connection of its own."""
         link = http.client.HTTPConnection("127.0.0.1", port or entry.port, timeout=15)
         try:
-            link.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            with contextlib.suppress(BrokenPipeError):  # it may be refused before all of it was sent
+                link.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = link.getresponse()
             data = answer.read()
         finally:
