@@ -61,7 +61,11 @@ def break_dead(name: str, alive: Callable[[int], bool]) -> bool:
     return bool(Lease.objects.filter(pk=held.pk, fence=held.fence, holder=held.holder).update(expires_at=None))
 
 
-def free(names: Sequence[str]) -> list[str]:
-    """Those of the leases that nobody holds."""
-    held = set(Lease.objects.filter(_in_force(clock.now()), name__in=names).values_list("name", flat=True))
+def free(names: Sequence[str], alive: Callable[[int], bool] = lambda _pid: True) -> list[str]:
+    """Those of the leases that nobody holds; one whose holder on this host is dead by `alive(pid)` is made free."""
+    now, host = clock.now(), socket.gethostname()
+    held = {lease.name: lease for lease in Lease.objects.filter(_in_force(now), name__in=names)}
+    for name, lease in list(held.items()):
+        if lease.host == host and lease.pid is not None and not alive(lease.pid) and break_dead(name, alive):
+            del held[name]
     return [name for name in names if name not in held]

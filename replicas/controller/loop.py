@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 LEASE = "controller"
 BEAT_SECONDS = 2.0
+LANE_SECONDS = 3.0  # between two signs of life that a pool is asked for
 RENEW_SECONDS = 1.0
 PRUNE_SECONDS = 3600.0
 PROBE_LOOK_SECONDS = 0.25
@@ -340,7 +341,7 @@ class Loop:
     def ask(self, probed: bool) -> None:
         """Keep the lanes beating, the probes going (where there is something to probe) and the history short."""
         with self.queue_may_be_away():
-            if self.every("lanes", BEAT_SECONDS):
+            if self.every("lanes", LANE_SECONDS):
                 for lane in Lane:
                     queue.offer_beat(lane)
             if probed:
@@ -353,9 +354,7 @@ class Loop:
         if not self.every("probes", PROBE_LOOK_SECONDS):
             return
         names = {lease_of(shard): shard for shard in range(self.config.probe_shards)}
-        for name in names:
-            leases.break_dead(name, lambda pid: procs.identify(pid) is not None)
-        for name in leases.free(list(names)):
+        for name in leases.free(list(names), lambda pid: procs.identify(pid) is not None):
             if self.every(name, PROBE_OFFER_SECONDS):
                 queue.offer_probe(names[name])
 

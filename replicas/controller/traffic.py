@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 ACTOR = "gateway"
 LOOK_SECONDS = 1.0  # HAProxy is asked at least so often
-QUIET_LOOK_SECONDS = 2.0
+QUIET_LOOK_SECONDS = 3.0
 READ_SECONDS = 15.0  # rows are read at least so often, also when no event says that they have changed
 DRAIN_SECONDS = 0.1
 BEAT_SECONDS = 2.0
