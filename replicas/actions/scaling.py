@@ -6,6 +6,7 @@ from typing import Any
 from replicas import clock
 from replicas.actions.moves import begin_anew
 from replicas.actions.transition import change, emit, locked, writing
+from replicas.core.autoscaler import follows_load
 from replicas.core.values import Desired
 from replicas.models import Service, ServiceVersion
 
@@ -62,7 +63,7 @@ def autoscaled(service: Service) -> bool:
     if service.version is None:
         return False
     spec = ServiceVersion.objects.values_list("spec", flat=True).get(pk=service.version.pk)
-    return bool((spec.get("service") or {}).get("replica_policy"))
+    return follows_load(spec)
 
 
 def autoscale(

@@ -10,6 +10,7 @@ from replicas.actions.plans import plan_restart
 from replicas.actions.scaling import scale
 from replicas.actions.transition import change, emit, locked, writing
 from replicas.actions.versions import Conflict, Draft
+from replicas.core.autoscaler import follows_load
 from replicas.core.values import LIVE, Desired, RolloutKind, ServiceStatus
 from replicas.models import Replica, Service, ServiceVersion
 from replicas.models.public import service_row
@@ -68,7 +69,7 @@ def apply(draft: Draft, *, actor: str, owner: User | None = None, expected: int 
             version=version,
             desired=Desired.UP,
             target=draft.target,
-            pinned=service.pinned and bool((draft.spec.get("service") or {}).get("replica_policy")),
+            pinned=service.pinned and follows_load(draft.spec),
             purge=False,
             last_version=service.last_version,
             forgiven_at=now,

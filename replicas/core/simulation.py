@@ -1,6 +1,5 @@
 """Replays a trace of requests through the autoscaler and the planner: what would have happened, second by second."""
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -149,13 +148,3 @@ class _World:
         self.last += 1
         ready = now if state is ReplicaState.READY else None
         self.replicas.append(ReplicaView(self.last, self.last, 1, state, now, now, launched_at=now, ready_at=ready))
-
-
-def steps(pairs: Iterable[tuple[float, float]], seconds: int) -> list[float]:
-    """A trace of `seconds` seconds out of (from second, requests a second) pairs in order of time."""
-    values = [0.0] * seconds
-    known = list(pairs)
-    for (start, rate), end in zip(known, [*(start for start, _ in known[1:]), seconds], strict=True):
-        for second in range(max(0, math.ceil(start)), min(seconds, math.ceil(end))):
-            values[second] = rate
-    return values

@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from replicas.config import DEFAULT_HOME
+from replicas.core.autoscaler import follows_load
 from replicas.models import Operation, Replica, ServiceVersion
 from replicas.models.public import Row
 from replicas.web import presenters
@@ -53,8 +54,7 @@ def service(request: HttpRequest, name: str) -> HttpResponse:
         "events_url": reverse("events.json", args=[name]) + ("?events=all" if everything else ""),
         "everything": everything,
     }
-    section = (found.version.spec.get("service") or {}) if found.version else {}
-    autoscaled = bool(section.get("replica_policy"))
+    autoscaled = found.version is not None and follows_load(found.version.spec)
     return _page(request, "service.html", page, service=found, version=found.version, autoscaled=autoscaled)
 
 

@@ -2,7 +2,18 @@
 
 from replicas.core.autoscaler.decide import decide
 from replicas.core.autoscaler.mix import Mix, mix
-from replicas.core.autoscaler.policy import accelerator_of, policy_from
+from replicas.core.autoscaler.policy import accelerator_of, follows_load, policy_from
 from replicas.core.autoscaler.values import Decision, Memory, Policy, Sample
 
-__all__ = ["Decision", "Memory", "Mix", "Policy", "Sample", "accelerator_of", "decide", "mix", "policy_from"]
+__all__ = [
+    "Decision",
+    "Memory",
+    "Mix",
+    "Policy",
+    "Sample",
+    "accelerator_of",
+    "decide",
+    "follows_load",
+    "mix",
+    "policy_from",
+]

@@ -16,6 +16,11 @@ NUMBERS = {
 }
 
 
+def follows_load(spec: Mapping[str, Any]) -> bool:
+    """True when a spec (its JSON form) leaves the number of replicas to the load."""
+    return bool((spec.get("service") or {}).get("replica_policy"))
+
+
 def policy_from(service: Mapping[str, Any]) -> Policy | None:
     """The policy of a `service` section in its JSON form; None where the number of replicas is fixed."""
     spec = service.get("replica_policy")

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
 
+from replicas.core.autoscaler.signals import averaged
 from replicas.core.autoscaler.values import Sample
 
 FINE = timedelta(seconds=70)  # kept as they came: a little more than the stretch that a decision looks at
@@ -41,19 +42,14 @@ class Recent:
 
 def _joined(parts: Sequence[Sample]) -> Sample:
     """One sample for several that followed each other."""
+    seen = averaged(parts)
     return Sample(
         at=parts[-1].at,
         seconds=sum(part.seconds for part in parts),
-        qps=_mean(parts, "qps"),
-        inflight=_mean(parts, "inflight"),
-        queued=_mean(parts, "queued"),
-        p95=_mean(parts, "p95"),
-        custom=_mean(parts, "custom"),
-        ready=max(part.ready for part in parts),
+        qps=seen.qps,
+        inflight=seen.inflight,
+        queued=seen.queued,
+        p95=seen.p95,
+        custom=seen.custom,
+        ready=seen.ready,
     )
-
-
-def _mean(parts: Sequence[Sample], name: str) -> float | None:
-    known = [(value, part.seconds) for part in parts if (value := getattr(part, name)) is not None]
-    total = sum(seconds for _, seconds in known)
-    return sum(value * seconds for value, seconds in known) / total if total else None

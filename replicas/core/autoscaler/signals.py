@@ -48,6 +48,11 @@ def means(samples: Sequence[Sample], start: datetime, end: datetime) -> Means:
     first = bisect_right(samples, start, key=_ended)
     inside = samples[first : bisect_right(samples, end, key=_ended)]
     span = (end - start).total_seconds()
+    return averaged(inside, span)
+
+
+def averaged(inside: Sequence[Sample], span: float = 0.0) -> Means:
+    """Averages over all these samples, which cover a part of `span` seconds."""
     return Means(
         covered=min(1.0, sum(sample.seconds for sample in inside) / span) if span > 0 else 0.0,
         qps=_mean([(s.qps, s.seconds) for s in inside]),
