@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from replicas import clock
 from replicas.actions import samples
 from replicas.models.public import stamp
+from replicas.web import recent
 from replicas.web.access import SEE, allowed
 from replicas.web.replies import service_or_404
 
@@ -32,3 +33,11 @@ def samples_json(request: HttpRequest, name: str) -> JsonResponse:
     columns = samples.series(service_or_404(name).pk, now - timedelta(seconds=length), resolution)
     columns["at"] = [stamp(at) for at in columns["at"]]
     return JsonResponse({"now": stamp(now), "range": length, "resolution": resolution, "columns": columns})
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def figures_json(request: HttpRequest) -> JsonResponse:
+    """The last ten minutes of all services, for sparklines: see `recent.lines`."""
+    return JsonResponse(recent.lines(clock.now()))

@@ -9,6 +9,7 @@ from replicas.web.logviews import log_urls
 pages: list[URLPattern] = [
     path("", views.services, name="services"),
     path("services.json", views.services_json, name="services.json"),
+    path("figures.json", figures.figures_json, name="figures.json"),
     path("services/<str:name>/", views.service, name="service"),
     path("services/<str:name>/snapshot.json", views.service_json, name="service.json"),
     path("services/<str:name>/samples.json", figures.samples_json, name="samples.json"),
