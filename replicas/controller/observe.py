@@ -103,7 +103,7 @@ def observe(now: datetime) -> World:
 COLUMNS = (
     "id", "service_id", "number", "version_number", "state", "state_since", "created_at", "outcome", "launched_at",
     "ready_at", "ended_at", "restarts", "replaces", "retire_reason", "reason", "provider", "handle", "purge",
-    "adopted_at",
+    "adopted_at", "probe_at", "probe_ok",
 )  # fmt: skip
 
 
@@ -271,4 +271,5 @@ def _view(row: dict[str, Any], operation: OperationView | None) -> ReplicaView:
         reason=row["reason"],
         operation=operation,
         adopted_at=row["adopted_at"],
+        probed_at=row["probe_at"] if row["probe_ok"] else None,
     )

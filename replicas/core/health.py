@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from replicas.core.values import ReplicaState
@@ -140,6 +140,14 @@ def next_probe_in(state: ReplicaState, launched_for: float, policy: ProbePolicy)
         longest = STARTING_GAP if launched_for < SLOW_START else SLOW_STARTING_GAP
         return min(policy.interval, longest, FIRST_GAP + GROWTH * max(launched_for, 0.0))
     return math.inf
+
+
+def proving_moment(since: datetime, min_ready_seconds: float) -> datetime | None:
+    """From when on a probe that passes proves a replica that is ready `since` then; None: being ready is proof enough.
+
+    The probe that made it ready is no proof of lasting, so one more is made (and written down) at that moment.
+    """
+    return since + timedelta(seconds=min_ready_seconds) if min_ready_seconds > 0 else None
 
 
 def judge_liveness(

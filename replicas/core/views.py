@@ -39,7 +39,8 @@ class ReplicaView:
 
     `restarts`: failures in a row of the line of replicas that it continues; `replaces`: the number of the one it
     replaces. `in_flight`: requests it is serving, None where nothing measures them. `ready_at`: when it was ready for
-    the first time. `adopted_at`: when it was given the number of its version.
+    the first time. `adopted_at`: when it was given the number of its version. `probed_at`: when its readiness probe
+    passed, as far as that was written down; None when it failed since.
     `reason`: of an ended replica, why it ended (not who cleaned up).
     """
 
@@ -60,6 +61,7 @@ class ReplicaView:
     operation: OperationView | None = None
     in_flight: int | None = None
     adopted_at: datetime | None = None
+    probed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 from django.db import connection
 
-from replicas import bell
+from replicas import bell, clock
 from replicas.actions import leases
 from replicas.jobs.probing import Target, changes_after, load_targets, record
 from replicas.providers import procs
@@ -66,7 +67,7 @@ class Round:
         self.rows = rows
         self.targets: dict[int, Target] = {}
         self.under_way: dict[int, asyncio.Task[None]] = {}
-        self.results: list[ProbeResult] = []
+        self.results: list[tuple[ProbeResult, datetime]] = []  # with the moments of the answers
         self.news = asyncio.Event()
         self.cursor = -1
         self.names = Names()
@@ -129,7 +130,7 @@ class Round:
     async def _probe(self, key: int, target: Target) -> None:
         try:
             result = target.answered() or await probe(target.request, self.names, self.buffer)
-            self.results.append(result)
+            self.results.append((result, clock.now()))
             self.news.set()
         except asyncio.CancelledError:
             pass  # its replica is gone, or the job is over
@@ -152,7 +153,7 @@ class Round:
         results, self.results = self.results, []
         if time.monotonic() - self.renewed > LEASE_SECONDS:
             return  # stopped for so long that another job may have the shard: what was seen before that is history
-        for result in results:
+        for result, moment in results:
             target = self.targets.get(result.key)
             if target is not None and result.conclusive:
-                await self._in_rows(record, target, result)
+                await self._in_rows(record, target, result, moment)

@@ -13,8 +13,9 @@ from django.db.models import Max
 from replicas import clock
 from replicas.actions import replicas
 from replicas.actions.sealing import Unsealable, unseal
-from replicas.core.health import PROBED, Observed, ProbePolicy, judge, judge_liveness, next_probe_in
+from replicas.core.health import PROBED, Observed, ProbePolicy, judge, judge_liveness, next_probe_in, proving_moment
 from replicas.core.values import ReplicaState
+from replicas.core.views import RolloutPolicy
 from replicas.models import Event, Replica, ServiceVersion
 from replicas.providers import registry
 from replicas.providers.probe import ProbeRequest, ProbeResult
@@ -31,6 +32,8 @@ FIELDS = (
     "version__uid",
     "probe_ok",
     "probe_detail",
+    "probe_at",
+    "adopted_at",
     "liveness_failing_since",
 )
 READINESS = "readiness_probe"
@@ -41,7 +44,10 @@ LIVENESS_STATES = (ReplicaState.READY, ReplicaState.NOT_READY)
 
 @dataclass(slots=True)
 class Target:
-    """One kind of probe of a replica. `due` is on the monotonic clock; `key` tells the kinds of a replica apart."""
+    """One kind of probe of a replica. `due` is on the monotonic clock; `key` tells the kinds of a replica apart.
+
+    `proves_at`: a pass from then on proves the replica and is written down; None once it was, or where none is needed.
+    """
 
     id: int
     kind: str
@@ -56,6 +62,7 @@ class Target:
     request: ProbeRequest
     secrets: tuple[str, ...]
     due: float
+    proves_at: datetime | None = None
 
     @property
     def key(self) -> int:
@@ -68,7 +75,9 @@ class Target:
 
     def interval(self) -> float:
         """Seconds until the probe after this one."""
-        return next_probe_in(self.state, self.launched_for(), self.policy)
+        usual = next_probe_in(self.state, self.launched_for(), self.policy)
+        left = (self.proves_at - clock.now()).total_seconds() if self.proves_at else 0.0
+        return min(usual, left) if left > 0 else usual
 
     def answered(self) -> ProbeResult | None:
         """The answer of a provider that answers for its replicas itself; None where a real probe must be made."""
@@ -88,9 +97,18 @@ def key_of(replica_id: int, kind: str) -> int:
     return replica_id * len(KINDS) + KINDS.index(kind)
 
 
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """How a version is probed: a policy for each kind, the secret values to mask, and rollout.min_ready_seconds."""
+
+    policies: dict[str, ProbePolicy]
+    secrets: tuple[str, ...]
+    min_ready_seconds: float
+
+
 @lru_cache(maxsize=512)
-def policies_of(version_uid: str) -> tuple[dict[str, ProbePolicy], tuple[str, ...]]:
-    """The probe policies of a version, which never changes, and its secret values (to mask them in excerpts)."""
+def policies_of(version_uid: str) -> Probed:
+    """How the replicas of a version are probed; a version never changes."""
     version = ServiceVersion.objects.get(uid=version_uid)
     try:
         secrets = unseal(version.sealed)
@@ -100,7 +118,8 @@ def policies_of(version_uid: str) -> tuple[dict[str, ProbePolicy], tuple[str, ..
     policies = {READINESS: ProbePolicy.from_spec(spec)}
     if (spec.get("service") or {}).get(LIVENESS):
         policies[LIVENESS] = ProbePolicy.from_spec(spec, LIVENESS)
-    return policies, tuple(value for value in secrets.values() if value)
+    wait = ((spec.get("service") or {}).get("rollout") or {}).get("min_ready_seconds", RolloutPolicy().min_ready_seconds)
+    return Probed(policies, tuple(value for value in secrets.values() if value), wait)
 
 
 def filled_in(spec: dict[str, Any], secrets: dict[str, str]) -> dict[str, Any]:
@@ -149,8 +168,8 @@ def load_targets(shard: int, known: dict[int, Target], changed: Collection[int] 
 
 def make_targets(row: dict[str, Any]) -> Iterator[Target]:
     """What is to be probed of a replica, due now."""
-    policies, secrets = policies_of(row["version__uid"])
-    for kind, policy in policies.items():
+    version = policies_of(row["version__uid"])
+    for kind, policy in version.policies.items():
         if kind == LIVENESS and row["state"] not in LIVENESS_STATES:
             continue
         yield Target(
@@ -165,9 +184,20 @@ def make_targets(row: dict[str, Any]) -> Iterator[Target]:
             failing_since=row["liveness_failing_since"],
             policy=policy,
             request=request_for(policy, key_of(row["id"], kind), row["url"]),
-            secrets=secrets,
+            secrets=version.secrets,
             due=time.monotonic(),
+            proves_at=proof_due(row, version.min_ready_seconds) if kind == READINESS else None,
         )
+
+
+def proof_due(row: dict[str, Any], min_ready_seconds: float) -> datetime | None:
+    """From when on a probe that passes proves the replica; None where that has been, or none is needed."""
+    if row["state"] != ReplicaState.READY:
+        return None
+    since = max(row["state_since"], row["adopted_at"] or row["state_since"])
+    moment = proving_moment(since, min_ready_seconds)
+    proved = moment is not None and row["probe_ok"] and row["probe_at"] is not None and row["probe_at"] >= moment
+    return None if proved else moment
 
 
 def request_for(policy: ProbePolicy, key: int, url: str) -> ProbeRequest:
@@ -184,12 +214,11 @@ def request_for(policy: ProbePolicy, key: int, url: str) -> ProbeRequest:
     )
 
 
-def record(target: Target, result: ProbeResult) -> None:
-    """Let the result have its effect; a row is written only when it tells something new."""
+def record(target: Target, result: ProbeResult, now: datetime) -> None:
+    """Let the result, which came at `now`, have its effect; a row is written only when it tells something new."""
     if target.kind == LIVENESS:
-        record_liveness(target, result)
+        record_liveness(target, result, now)
         return
-    now = clock.now()
     facts: dict[str, Any] = {
         "probe_at": now,
         "probe_ok": result.ok,
@@ -201,14 +230,13 @@ def record(target: Target, result: ProbeResult) -> None:
     verdict = judge(observed, result.ok, facts["probe_detail"], target.policy, now)
     if verdict is not None:
         replicas.observe(target.id, verdict.trigger, reason=verdict.reason, actor="probe", **facts)
-    elif is_news(target, result):
+    elif proves(target, result, now) or is_news(target, result):
         replicas.note_probe(target.id, actor="probe", **facts)
     target.probe_ok, target.probe_detail = result.ok, facts["probe_detail"]
 
 
-def record_liveness(target: Target, result: ProbeResult) -> None:
+def record_liveness(target: Target, result: ProbeResult, now: datetime) -> None:
     """Keep when liveness probes began to fail, and end the replica when they have failed for too long."""
-    now = clock.now()
     detail = masked(result.detail, target.secrets)
     verdict = judge_liveness(target.failing_since, result.ok, detail, target.policy, now)
     if verdict is not None:
@@ -216,6 +244,11 @@ def record_liveness(target: Target, result: ProbeResult) -> None:
     elif result.ok != (target.failing_since is None):
         target.failing_since = None if result.ok else now
         replicas.note_liveness(target.id, failing_since=target.failing_since, reason=detail, actor="probe")
+
+
+def proves(target: Target, result: ProbeResult, now: datetime) -> bool:
+    """True for the pass that a rollout waits for before it counts on the replica."""
+    return result.ok and target.proves_at is not None and now >= target.proves_at
 
 
 def is_news(target: Target, result: ProbeResult) -> bool:

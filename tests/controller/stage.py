@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from replicas import clock
 from replicas.actions import leases
 from replicas.controller.apply import Applier
 from replicas.controller.loop import LEASE, Loop
@@ -51,7 +52,7 @@ class Stage:
         for target in probing.load_targets(0, {}).values():
             result: ProbeResult | None = target.answered()
             assert result is not None
-            probing.record(target, result)
+            probing.record(target, result, clock.now())
 
     def settle(self, service: Service, rounds: int = 60, deliveries: Callable[[], int] = lambda: 1) -> None:
         """Tick, deliver and probe until the controller has nothing to do and every wanted replica is ready."""

@@ -43,6 +43,8 @@ def replica(number: int, state: ReplicaState = S.READY, version: int = 1, **fiel
     fields.setdefault("state_since", ago(60))
     if state in WAS_READY:
         fields.setdefault("ready_at", ago(1800))
+    if state is S.READY:
+        fields.setdefault("probed_at", NOW)
     if state in (S.PENDING, S.PROVISIONING):
         fields.setdefault("operation", operation(number))
     if state.ended:

@@ -40,6 +40,7 @@ class Case:
     crashes: int = 0
     cancels: int = 0
     aborts: int = 0
+    blinds: int = 0
     canary: int | None = None
     auto_rollback: bool = True
 
@@ -56,6 +57,7 @@ class State:
     crashes: int = 0
     cancels: int = 0
     aborts: int = 0
+    blinds: int = 0
     lost: int = 0
     limit: int = 0
 
@@ -80,7 +82,7 @@ class State:
         plan = None if self.pending is None else tuple(self._action(action, places) for action in self.pending.actions)
         done = (rollout.switched_at is not None, rollout.promoted_at is not None, rollout.best)
         wishes = (world.service.version, world.service.target, done)
-        left = (self.crashes, self.cancels, self.aborts, self.lost, self.limit)
+        left = (self.crashes, self.cancels, self.aborts, self.blinds, self.lost, self.limit)
         return (tuple(tellings[number] for number in order), tuple(sorted(ended)), told, plan, wishes, left)
 
     def _action(self, action: object, places: dict[int, int]) -> Hashable:
@@ -103,7 +105,13 @@ def tell(world: World, row: ReplicaView) -> tuple[object, ...]:
     longest = BAKE if world.service.policy.canary else POLICY.min_ready_seconds
     since = age(world, row.state_since, longest) if row.state is S.READY else 0.0
     adopted = age(world, row.adopted_at, longest) if row.adopted_at else -1.0
-    return (row.version, row.state, since, adopted, row.ready_at is not None, operation, row.outcome or "")
+    asked = -1.0
+    if row.state is S.READY and row.probed_at is not None:
+        asked = max(
+            -1.0,
+            min(longest, (row.probed_at - max(row.state_since, row.adopted_at or row.state_since)).total_seconds()),
+        )
+    return (row.version, row.state, since, adopted, asked, row.ready_at is not None, operation, row.outcome or "")
 
 
 def failed(world: World) -> list[ReplicaView]:
@@ -119,7 +127,7 @@ def begin(case: Case) -> State:
     world.log = Silence()
     world.wait(60)
     world.update(Version(2, 2, case.surge, policy, case.mode, case.bad))
-    return State(world, None, case.crashes, case.cancels, case.aborts)
+    return State(world, None, case.crashes, case.cancels, case.aborts, case.blinds)
 
 
 def steps(state: State) -> Iterator[State]:
@@ -135,6 +143,8 @@ def steps(state: State) -> Iterator[State]:
             yield from _of_one(state, row)
     if state.world.decide().wake_at is not None or state.pending is not None:
         yield after(state, lambda world: world.wait(10))
+        if state.blinds:
+            yield after(state, lambda world: world.wait(10, blind=True), blinds=state.blinds - 1)
     if state.aborts and state.world.rollout.state is RolloutState.PROGRESSING:
         yield after(state, World.abort, aborts=state.aborts - 1)
 
@@ -142,9 +152,9 @@ def steps(state: State) -> Iterator[State]:
 def after(state: State, happens, **less: int) -> State:  # type: ignore[no-untyped-def]
     """What becomes of it when something happens; traffic that is lost by it is counted."""
     made = state.copy()
-    before = len(made.world.serving())
+    before = len(made.world.answering())
     happens(made.world)
-    lost = max(0, before - len(made.world.serving())) if made.pending is not None else 0
+    lost = max(0, before - len(made.world.answering())) if made.pending is not None else 0
     return replace(made, lost=made.lost + lost, **less)
 
 
@@ -161,10 +171,10 @@ def _carry_out(state: State) -> Iterator[State]:
     made = state.copy()
     assert made.pending is not None
     world, decided = made.world, made.pending
-    before, floor = len(world.serving()), world.floor()
+    before, floor = len(world.answering()), world.floor()
     world.apply(decided)
     least = min(before, min(floor, world.floor()) - state.lost)
-    assert len(world.serving()) >= least, f"traffic taken: {decided}"
+    assert len(world.answering()) >= least, f"traffic taken: {decided}"
     assert len(world.live()) <= max(state.limit, world.bound()), f"too many alive: {decided}"
     yield replace(made, pending=None, lost=0, limit=0)
     yield replace(state.copy(), pending=None, lost=0, limit=0)
@@ -181,6 +191,8 @@ def _of_one(state: State, row: ReplicaView) -> Iterator[State]:
             yield after(state, lambda world: world.cancel_launch(number), cancels=state.cancels - 1)
     if row.state in (S.STARTING, S.NOT_READY):
         yield after(state, lambda world: world.probe(number))
+    if row.state is S.READY and row.probed_at is not None and row.probed_at < state.world.now:
+        yield after(state, lambda world: world.probe_ready(row))
     if state.crashes and row.state in (S.STARTING, S.READY, S.NOT_READY):
         yield after(state, lambda world: world.trigger(number, "exited"), crashes=state.crashes - 1)
 

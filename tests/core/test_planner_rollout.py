@@ -57,6 +57,28 @@ def decided(service: ServiceView, rows: list[ReplicaView]) -> list[str]:
 
 
 class TestProof:
+    def test_age_alone_proves_nothing_while_nobody_probes(self) -> None:
+        rows = [*ready(1, 2, 3), *(replace(row, probed_at=ago(51)) for row in new(4))]
+        planned = plan(moving(), rows, NOW)
+        assert planned.actions == ()
+        assert planned.notes == (
+            "version 2 takes over since 11:58:20 UTC: 0 of 3 proved, 3 older replicas kept until it is; 1 replica waits"
+            " for one more probe to pass; it fails unless it gets on by 12:28:20 UTC",
+        )
+        rows[-1] = replace(rows[-1], probed_at=ago(50))
+        assert decided(moving(), rows) == ["Progress"]
+
+    def test_a_canary_is_not_promoted_by_age_alone(self) -> None:
+        policy = {"canary": 1, "bake_seconds": 20.0}
+        rows = [*ready(1, 2, 3), replace(new(4)[0], probed_at=ago(60))]
+        assert decided(moving(policy=policy, best=1), rows) == []
+        rows[-1] = replace(rows[-1], probed_at=ago(1))
+        assert decided(moving(policy=policy, best=1), rows) == ["Promote"]
+
+    def test_a_moment_that_the_clock_was_set_back_from_is_not_waited_for(self) -> None:
+        rows = [*ready(1, 2, 3), *new(4, since=-3600)]
+        assert decided(moving(), rows) == ["Progress"]
+
     def test_ready_for_too_short_gives_up_no_old_one(self) -> None:
         rows = [*ready(1, 2, 3), *new(4, since=9)]
         planned = plan(moving(), rows, NOW)

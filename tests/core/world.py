@@ -73,6 +73,8 @@ class World(Moving):
         self.log.append(f"replica {number}: {name}, {before.state} -> {step.state}")
         if step.state is S.READY and before.ready_at is None:
             fields["ready_at"] = self.now
+        if step.state is S.READY:
+            fields["probed_at"] = self.now
         if step.state.ended:
             fields["ended_at"] = self.now
         after = replace(
@@ -91,15 +93,32 @@ class World(Moving):
         self.operations += 1
         return OperationView(self.operations, kind, OperationStatus.QUEUED, self.service.id, number, self.now)
 
-    def wait(self, seconds: float) -> None:
-        self.log.append(f"{seconds:g} s pass")
+    def wait(self, seconds: float, *, blind: bool = False) -> None:
+        """Time passes, and every replica is probed at its end; `blind`: nobody probes, and nobody sees anything."""
+        self.log.append(f"{seconds:g} s pass" + (" without a probe" if blind else ""))
         self.now += timedelta(seconds=seconds)
+        if blind:
+            return
         for row in self.in_state(S.READY):
-            bad = self.versions[row.version].bad
-            if bad == "never":
-                self.trigger(row.id, "probe_failed", "HTTP 500")
-            elif bad == "late" and self.now - row.state_since >= timedelta(seconds=5):
-                self.trigger(row.id, "exited", "exit code 7")
+            self.probe_ready(row)
+
+    def probe_ready(self, row: ReplicaView) -> None:
+        """A replica that is ready is asked whether it still is; that of a bad version is not, or has died."""
+        if self.versions[row.version].bad == "never":
+            self.trigger(row.id, "probe_failed", "HTTP 500")
+        elif self.is_dead(row):
+            self.trigger(row.id, "exited", "exit code 7")
+        else:
+            self.put(replace(row, probed_at=self.now))
+
+    def is_dead(self, row: ReplicaView) -> bool:
+        """Whether it has died, seen or not: that of a version that is ready and dies does so after 5 s."""
+        late = self.versions[row.version].bad == "late" and self.now - row.state_since >= timedelta(seconds=5)
+        return row.state.ended or (row.state is S.READY and late)
+
+    def answering(self) -> list[ReplicaView]:
+        """Those that get traffic and can answer it, whatever the rows say."""
+        return [row for row in self.serving() if not self.is_dead(row)]
 
     # The controller
 

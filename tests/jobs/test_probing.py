@@ -39,7 +39,7 @@ def readiness(replica: Replica) -> probing.Target:
 def test_the_first_success_makes_a_replica_ready_with_its_facts() -> None:
     replica = cast.starting(cast.service())
     target = readiness(replica)
-    probing.record(target, result(target, True, "HTTP 200 from GET /", "hello"))
+    probing.record(target, result(target, True, "HTTP 200 from GET /", "hello"), clock.now())
     replica.refresh_from_db()
     assert (replica.state, replica.probe_ok, replica.probe_excerpt) == ("READY", True, "hello")
 
@@ -47,21 +47,58 @@ def test_the_first_success_makes_a_replica_ready_with_its_facts() -> None:
 def test_a_probe_that_tells_nothing_new_writes_nothing() -> None:
     replica = cast.ready(cast.service())
     target = readiness(replica)
-    probing.record(target, result(target, True, "HTTP 200"))
+    probing.record(target, result(target, True, "HTTP 200"), clock.now())
     count = Event.objects.count()
-    probing.record(target, result(target, True, "HTTP 200"))
-    probing.record(readiness(replica), result(target, True, "HTTP 200"))
+    probing.record(target, result(target, True, "HTTP 200"), clock.now())
+    probing.record(readiness(replica), result(target, True, "HTTP 200"), clock.now())
     assert Event.objects.count() == count
+
+
+def test_the_probe_that_proves_a_new_replica_is_made_in_time_and_written_down() -> None:
+    replica = cast.ready(cast.service(service={"rollout": {"min_ready_seconds": 4}}))
+    target = readiness(replica)
+    assert target.proves_at is not None
+    assert target.proves_at - replica.state_since == timedelta(seconds=4)
+    assert 0 < target.interval() <= 4, "sooner than the usual interval of 10 s"
+    early = target.proves_at - timedelta(milliseconds=1)
+    probing.record(target, result(target, True, "HTTP 200"), early)
+    count = Event.objects.count()
+    probing.record(target, result(target, True, "HTTP 200"), early)
+    assert Event.objects.count() == count
+    probing.record(target, result(target, True, "HTTP 200"), target.proves_at)
+    assert Event.objects.count() == count + 1
+    replica.refresh_from_db()
+    assert replica.probe_at == target.proves_at
+    proved = readiness(replica)
+    assert (proved.proves_at, proved.interval()) == (None, 10)
+    probing.record(proved, result(proved, True, "HTTP 200"), clock.now())
+    assert Event.objects.count() == count + 1
+
+
+def test_a_version_that_takes_a_replica_over_wants_its_own_proof() -> None:
+    owner = cast.service(service={"rollout": {"min_ready_seconds": 4}})
+    replica = cast.ready(owner)
+    Replica.objects.filter(pk=replica.pk).update(state_since=clock.now() - timedelta(seconds=60))
+    target = readiness(replica)
+    probing.record(target, result(target, True, "HTTP 200"), clock.now())
+    assert readiness(replica).proves_at is None
+    adopted = clock.now() + timedelta(seconds=1)
+    Replica.objects.filter(pk=replica.pk).update(adopted_at=adopted)
+    assert readiness(replica).proves_at == adopted + timedelta(seconds=4)
+
+
+def test_a_version_without_min_ready_seconds_asks_for_no_further_probe() -> None:
+    assert readiness(cast.ready(cast.service(service={"rollout": {"min_ready_seconds": 0}}))).proves_at is None
 
 
 def test_refusals_of_a_replica_that_has_just_begun_are_not_written_down() -> None:
     replica = cast.starting(cast.service())
     count = Event.objects.count()
     target = readiness(replica)
-    probing.record(target, result(target, False, "refused"))
+    probing.record(target, result(target, False, "refused"), clock.now())
     assert Event.objects.count() == count
     Replica.objects.filter(pk=replica.pk).update(launched_at=clock.now() - timedelta(seconds=10))
-    probing.record(readiness(replica), result(target, False, "refused"))
+    probing.record(readiness(replica), result(target, False, "refused"), clock.now())
     replica.refresh_from_db()
     assert (replica.state, replica.probe_detail) == ("STARTING", "refused")
 
@@ -70,11 +107,11 @@ def test_failing_in_a_row_ends_a_replica_and_says_for_how_long() -> None:
     service = {"readiness_probe": {"path": "/", "consecutive_failure_threshold_timeout": 30}}
     replica = cast.ready(cast.service(service=service))
     target = readiness(replica)
-    probing.record(target, result(target, False, "HTTP 503"))
+    probing.record(target, result(target, False, "HTTP 503"), clock.now())
     replica.refresh_from_db()
     assert replica.state == "NOT_READY"
     Replica.objects.filter(pk=replica.pk).update(state_since=clock.now() - timedelta(seconds=31))
-    probing.record(readiness(replica), result(target, False, "HTTP 503"))
+    probing.record(readiness(replica), result(target, False, "HTTP 503"), clock.now())
     replica.refresh_from_db()
     assert (replica.state, replica.outcome) == ("SHUTTING_DOWN", "FAILED_PROBING")
     assert "30 s in a row" in replica.reason
@@ -91,17 +128,17 @@ def test_a_liveness_probe_that_fails_for_too_long_ends_a_replica_that_is_ready()
     replica = cast.ready(owner)
     live = targets(replica)[probing.LIVENESS]
     assert live.request.path == "/live"
-    probing.record(live, result(live, False, "HTTP 500"))
+    probing.record(live, result(live, False, "HTTP 500"), clock.now())
     replica.refresh_from_db()
     assert replica.state == "READY"
     assert replica.liveness_failing_since is not None
     live = targets(replica)[probing.LIVENESS]
-    probing.record(live, result(live, True, "HTTP 200"))
+    probing.record(live, result(live, True, "HTTP 200"), clock.now())
     replica.refresh_from_db()
     assert replica.liveness_failing_since is None
     Replica.objects.filter(pk=replica.pk).update(liveness_failing_since=clock.now() - timedelta(seconds=21))
     live = targets(replica)[probing.LIVENESS]
-    probing.record(live, result(live, False, "HTTP 500"))
+    probing.record(live, result(live, False, "HTTP 500"), clock.now())
     replica.refresh_from_db()
     assert (replica.state, replica.outcome) == ("SHUTTING_DOWN", "FAILED_PROBING")
     assert replica.reason.startswith("the liveness probe failed for 20 s in a row")
@@ -111,7 +148,7 @@ def test_a_late_result_changes_nothing_of_a_replica_that_is_going() -> None:
     replica = cast.ready(cast.service())
     target = readiness(replica)
     replicas.retire(replica.pk, "drain_begun", reason="x", actor="a")
-    probing.record(target, result(target, False, "HTTP 503"))
+    probing.record(target, result(target, False, "HTTP 503"), clock.now())
     replica.refresh_from_db()
     assert replica.state == "DRAINING"
 
@@ -125,7 +162,7 @@ def test_secrets_in_answers_are_masked_before_they_are_stored() -> None:
     replica = cast.starting(owner)
     target = readiness(replica)
     assert dict(target.request.headers) == {"Authorization": "Bearer s3cr3t-value", "Cost": "$5"}
-    probing.record(target, result(target, True, "said s3cr3t-value", "token=s3cr3t-value"))
+    probing.record(target, result(target, True, "said s3cr3t-value", "token=s3cr3t-value"), clock.now())
     replica.refresh_from_db()
     assert replica.probe_excerpt == "token=***"
     assert "s3cr3t" not in str(list(Event.objects.values()))

@@ -92,7 +92,7 @@ def _get_on(service: ServiceView, rollout: RolloutView, fleet: Fleet, proof: Pro
     """Promote, switch or succeed, where that is due; else when the deadline is."""
     canary = in_canary(service)
     moment = baked(service, fleet, canary, now) if canary is not None else None
-    if canary is not None and moment is not None and moment <= now:
+    if canary is not None and moment is not None and moment <= now and proof.proven >= canary:
         reason = f"{some(canary, 'canary replica')} ready for {seconds(service.policy.bake_seconds or 0)}"
         return Plan(actions=(Promote(rollout.id, rollout.revision, reason),))
     if service.target and proof.proven >= service.target:
@@ -103,7 +103,7 @@ def _get_on(service: ServiceView, rollout: RolloutView, fleet: Fleet, proof: Pro
             reason = f"version {rollout.to_version} has taken over: {some(proof.proven)} proved"
             return Plan(actions=(Succeed(rollout.id, rollout.revision, reason),))
     end = deadline(service, rollout, now) if runs_out(service, rollout) else None
-    return Plan(wake_at=min((wake for wake in (moment, end) if wake is not None), default=None))
+    return Plan(wake_at=min((wake for wake in (moment, end) if wake is not None and wake > now), default=None))
 
 
 def baked(service: ServiceView, fleet: Fleet, canary: int, now: datetime) -> datetime | None:

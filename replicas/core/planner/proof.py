@@ -1,27 +1,55 @@
-"""Which replicas have proved themselves: ready is not enough, they must have stayed so for a while."""
+"""Which replicas have proved themselves: ready is not enough, they must still answer after a while."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from replicas.core.backoff import waits_until
+from replicas.core.health import proving_moment
 from replicas.core.values import ReplicaState, RolloutKind
 from replicas.core.views import ReplicaView, ServiceView
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """How many replicas of the active version have proved themselves, and when the next one will have (None: none)."""
+    """How many replicas of the active version have proved themselves, and when the next one's time is over.
+
+    `due` is None when nobody's time runs. `unasked`: replicas whose time is over, but no probe has passed since.
+    """
 
     proven: int
     due: datetime | None
+    unasked: int = 0
 
 
 def prove(service: ServiceView, new: Sequence[ReplicaView], now: datetime) -> Proof:
-    """Count those that have been ready for min_ready_seconds, as Nomad does (min_healthy_time)."""
-    since = [ready_since(service, replica) for replica in new]
-    waits = [waits_until(moment, service.policy.min_ready_seconds, now) for moment in since if moment is not None]
-    return Proof(sum(wait is None for wait in waits), min((wait for wait in waits if wait is not None), default=None))
+    """Count those that have been ready for min_ready_seconds, as Nomad does (min_healthy_time), and answered after it.
+
+    Age alone proves nothing: while nobody probes and nobody watches, a replica that died stays READY in its row.
+    """
+    wait = service.policy.min_ready_seconds
+    proven, dues, unasked = 0, [], 0
+    for replica in new:
+        since = ready_since(service, replica)
+        if since is None:
+            continue
+        due = waits_until(since, wait, now)
+        if due is not None:
+            dues.append(due)
+        elif answered(replica, since, wait, now):
+            proven += 1
+        else:
+            unasked += 1
+    return Proof(proven, min(dues, default=None), unasked)
+
+
+def answered(replica: ReplicaView, since: datetime, wait: float, now: datetime) -> bool:
+    """Whether a probe passed when the wait was over.
+
+    A moment that has not come although the wait is over was reckoned before the clock was set back: nobody can tell.
+    """
+    moment = proving_moment(since, wait)
+    return moment is None or moment > now or (replica.probed_at is not None and replica.probed_at >= moment)
 
 
 def ready_since(service: ServiceView, replica: ReplicaView) -> datetime | None:

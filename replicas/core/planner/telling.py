@@ -48,6 +48,8 @@ def _tell_moving(
     parts = [_what(service, rollout, fleet, proof, allowance)]
     if proof.due is not None:
         parts.append(f"the next one proves itself until {at(proof.due)}")
+    elif proof.unasked:
+        parts.append(f"{some(proof.unasked)} {'waits' if proof.unasked == 1 else 'wait'} for one more probe to pass")
     if canary is not None and proof.proven >= canary:
         moment = baked(service, fleet, canary, now)
         parts.append("it waits to be promoted" if moment is None else f"it is promoted at {at(moment)}")
