@@ -41,6 +41,8 @@ def table(base: Path) -> tuple[Child, ...]:
     # A dead browser is noticed within 20 s. Compression would cost a share of a core per hundred readers of logs.
     web += ["--ws-ping-interval", "8", "--ws-ping-timeout", "10", "--ws-per-message-deflate", "false"]
     web += ["--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "4"]
+    proxies = ",".join(Config.from_env(os.environ).trusted_proxies)  # anybody else's word on who asks is not believed
+    web += ["--proxy-headers", "--forwarded-allow-ips", proxies] if proxies else ["--no-proxy-headers"]
     return (
         Child("web", tuple(web), {"ROLLCALL_PROCESS": "web"}, beat="beat-web", listens=True),
         *gateway(python),

@@ -2,6 +2,7 @@
 
 import difflib
 import hashlib
+import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -75,6 +76,9 @@ class Config:
     endpoint_port_first: int = setting(18000, "First port that a service's address may get.", least=1024, most=65535)
     endpoint_port_last: int = setting(18999, "Last port that a service's address may get.", least=1024, most=65535)
     allowed_hosts: tuple[str, ...] = setting((), "Host names, by comma, under which the dashboard may be asked for.")
+    trusted_proxies: tuple[str, ...] = setting(
+        (), "Addresses or networks, by comma, of proxies whose X-Forwarded-For and -Proto are believed."
+    )
     https: bool = setting(False, "The dashboard is behind HTTPS: cookies are sent over HTTPS only.")
     debug: bool = setting(False, "Django's debug pages. Never on a machine that others can reach.")
     log_level: str = setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
@@ -106,6 +110,14 @@ class Config:
                 f"ROLLCALL_PROBE_SHARDS={config.probe_shards} leaves none of ROLLCALL_SHORT_WORKERS="
                 f"{config.short_workers} for other work: set the workers to {config.probe_shards + 1} or more."
             )
+        for proxy in config.trusted_proxies:
+            try:
+                ipaddress.ip_network(proxy, strict=False)
+            except ValueError:
+                raise ConfigError(
+                    f"ROLLCALL_TRUSTED_PROXIES={proxy!r} is neither an address nor a network: "
+                    "write 10.0.0.5 or 10.0.0.0/8."
+                ) from None
         return config
 
     @property

@@ -15,7 +15,7 @@ from replicas.core.values import LIVE, Desired, RolloutKind, ServiceStatus
 from replicas.models import Replica, Service, ServiceVersion
 from replicas.models.public import service_row
 
-__all__ = ["Applied", "Conflict", "Draft", "apply", "forget", "report", "restart", "scale", "take_down"]
+__all__ = ["Applied", "Conflict", "Draft", "apply", "forget", "give", "report", "restart", "scale", "take_down"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,27 @@ def take_down(service_id: int, *, purge: bool, actor: str) -> bool:
                 new=service.status,
                 desired=Desired.DOWN,
                 purge=purge or service.purge,
+                updated_at=clock.now(),
+            )
+        return True
+
+
+def give(service_id: int, owner: User | None, *, actor: str) -> bool:
+    """Let the service belong to `owner`, or to nobody. False: no such service."""
+    with writing():
+        service = locked(Service, service_id)
+        if service is None:
+            return False
+        if service.owner_id != (owner.pk if owner else None):
+            whose = f"given to {owner.get_username()}" if owner else "made nobody's"
+            change(
+                service,
+                "given",
+                reason=f"{whose} by {actor}",
+                actor=actor,
+                old=service.status,
+                new=service.status,
+                owner=owner,
                 updated_at=clock.now(),
             )
         return True

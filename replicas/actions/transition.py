@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection, models, transaction
 
 from replicas import bell, clock
+from replicas.actions import origin
 from replicas.core import lifecycle
 from replicas.core.values import ReplicaState
 from replicas.models import Event, Operation, Replica, Rollout, Service
@@ -71,7 +72,7 @@ def locked(model: type[M], pk: int) -> M | None:
         Operation: ("replica", "service"),
         Replica: ("service",),
         Rollout: ("service",),
-        Service: ("version",),
+        Service: ("version", "owner"),
     }[model]
     large = ("version__text", "version__spec", "version__sealed") if model is Service else ()  # and rarely looked at
     row: M | None = next(iter(query.select_related(*related).defer(*large).filter(pk=pk).order_by()), None)
@@ -152,9 +153,11 @@ def emit(
     new: str = "",
     number: int | None = None,
 ) -> Event:
-    """Insert one event row, in commit order."""
+    """Insert one event row, in commit order. Raises PermissionDenied where the service is no business of `origin`."""
     if not _inside.get():
         take_turn()
+    by = origin.current()
+    by.check(service)
     return Event.objects.create(
         at=clock.now(),
         service=service if service.pk else None,
@@ -168,6 +171,9 @@ def emit(
         new=new,
         reason=reason,
         actor=actor,
+        source=by.source,
+        address=by.address,
+        token=by.token,
         data=data,
     )
 

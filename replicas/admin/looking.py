@@ -1,6 +1,6 @@
 """What all our admin pages share: who may look, rows that nobody edits, badges, and actions that are confirmed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.contrib import admin, messages
@@ -11,9 +11,10 @@ from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-SEE = "replicas.view_service"
-OPERATE = "replicas.operate_service"
-DEPLOY = "replicas.deploy_service"
+from replicas.actions.powers import ANY, DEPLOY, OPERATE, SEE, refusal
+from replicas.models import Service
+
+__all__ = ["ANY", "DEPLOY", "OPERATE", "SEE", "Looking", "badge", "block", "confirmed", "refusal"]
 PER_PAGE = 100
 NAMED = 5
 
@@ -54,6 +55,17 @@ class Looking(admin.ModelAdmin):
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Who may use the actions."""
         return request.user.has_perm(SEE) and request.user.has_perm(OPERATE)
+
+    def theirs(
+        self, request: HttpRequest, rows: QuerySet[Any], refused: list[str], need: str = OPERATE
+    ) -> Iterator[Any]:
+        """Those of the rows on whose services the user may act; why not on the others is added to `refused`."""
+        for row in rows:
+            reason = refusal(request.user, need, row if isinstance(row, Service) else row.service)
+            if reason:
+                refused.append(reason)
+            else:
+                yield row
 
     def say(self, request: HttpRequest, done: list[str], refused: list[str], verb: str) -> None:
         """Tell what an action did: `done` are names, `refused` sentences."""

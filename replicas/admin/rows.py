@@ -112,8 +112,9 @@ class RolloutAdmin(Looking):
 
 def steer(page: Looking, request: HttpRequest, queryset: QuerySet[Rollout], act: Any, verb: str) -> None:
     """Do `act` to each of the rollouts; one that is over by now is refused, and no other is meant in its place."""
-    done, refused = [], []
-    for rollout in queryset.select_related("service").order_by("id"):
+    done: list[str] = []
+    refused: list[str] = []
+    for rollout in page.theirs(request, queryset.select_related("service__owner").order_by("id"), refused):
         try:
             act(rollout.service_id, actor=request.user.get_username(), expected=rollout.pk)
             done.append(str(rollout))
@@ -184,8 +185,9 @@ class ReplicaAdmin(Looking):
         self._terminate(request, queryset, purge=True)
 
     def _terminate(self, request: HttpRequest, queryset: QuerySet[Replica], *, purge: bool) -> None:
-        done, refused = [], []
-        for replica in queryset.select_related("service").order_by("id"):
+        done: list[str] = []
+        refused: list[str] = []
+        for replica in self.theirs(request, queryset.select_related("service__owner").order_by("id"), refused):
             name = str(replica)
             if ReplicaState(replica.state).ended and not purge:
                 refused.append(f"{name} has ended already ({replica.state}).")
@@ -248,8 +250,9 @@ class OperationAdmin(Looking):
         self._each(request, queryset, operations.request_retry, "goes on at once")
 
     def _each(self, request: HttpRequest, queryset: QuerySet[Operation], act: Any, verb: str) -> None:
-        done, refused = [], []
-        for operation in queryset.order_by("id"):
+        done: list[str] = []
+        refused: list[str] = []
+        for operation in self.theirs(request, queryset.select_related("service__owner").order_by("id"), refused):
             try:
                 act(operation.pk, actor=request.user.get_username())
                 done.append(f"operation {operation.pk}")
@@ -262,14 +265,15 @@ class OperationAdmin(Looking):
 class EventAdmin(Looking):
     """The history, newest first."""
 
-    list_display = ("id", "at", "service_name", "kind", "number", "trigger", "change", "reason", "actor")
-    list_filter = ("kind", "at")
+    list_display = ("id", "at", "service_name", "kind", "number", "trigger", "change", "reason", "actor", "source")
+    list_filter = ("kind", "source", "at")
     search_fields = ("service_name", "=trigger", "reason", "actor")
     date_hierarchy = "at"
     ordering = ("-id",)
     fields = (
         ("at", "service_name", "kind", "object_id", "number", "revision"),
-        ("trigger", "change", "actor"),
+        ("trigger", "change"),
+        ("actor", "source", "address", "token"),
         "reason",
         "shown_data",
     )

@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from replicas.actions import rollouts, services
-from replicas.admin.looking import DEPLOY, SEE, Looking, badge, block, confirmed
+from replicas.admin.looking import ANY, DEPLOY, OPERATE, SEE, Looking, badge, block, confirmed, refusal
 from replicas.admin.service_form import ServiceForm
 from replicas.core.wording import some
 from replicas.models import Service
@@ -34,10 +34,12 @@ class ServiceAdmin(Looking):
     """The desired number and state are the operators', the YAML is the deployers'; what is true is nobody's to edit."""
 
     form = ServiceForm
-    list_display = ("name", "shown_status", "readiness", "shown_version", "desired", "reason", "endpoint", "updated_at")
-    list_filter = ("status", "desired", "updated_at")
-    list_select_related = ("version",)
-    search_fields = ("name", "reason")
+    list_display = (
+        *("name", "shown_status", "readiness", "shown_version", "desired", "reason", "endpoint", "owner", "updated_at"),
+    )
+    list_filter = ("status", "desired", "owner", "updated_at")
+    list_select_related = ("version", "owner")
+    search_fields = ("name", "reason", "owner__username")
     date_hierarchy = "created_at"
     ordering = ("name",)
     actions = ("take_down", "take_down_and_forget", "restart", "pause", "resume", "promote", "abort", "rollback")
@@ -50,8 +52,14 @@ class ServiceAdmin(Looking):
         return request.user.has_perm(SEE) and request.user.has_perm(DEPLOY)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Who may operate or deploy; which fields that gives is decided in get_fieldsets."""
-        return self.has_operate_permission(request) or self.has_add_permission(request)
+        """Who may operate or deploy (the service `obj`); which fields that gives is decided in get_fieldsets."""
+        service = obj if isinstance(obj, Service) else None
+        return not all(refusal(request.user, need, service) for need in (OPERATE, DEPLOY))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Service | None = None) -> Any:
+        """The owner is changed by whoever may act on any service."""
+        gives = obj is not None and not refusal(request.user, ANY)
+        return [name for name in self.readonly_fields if not (gives and name == "owner")]
 
     # What is shown
 
@@ -59,16 +67,21 @@ class ServiceAdmin(Looking):
         """Fields for what the user may wish, the rest as text."""
         if obj is None:
             return [(None, {"fields": ("name", "text", "message")})]
-        operate, deploy = self.has_operate_permission(request), self.has_add_permission(request)
+        operate, deploy = (not refusal(request.user, need, obj) for need in (OPERATE, DEPLOY))
         wishes = ("desired", "target") if operate else ("shown_desired", "shown_target")
         text = ("text", "message", "expected") if deploy else ("shown_text", "expected") if operate else ("shown_text",)
-        return [("What is wanted", {"fields": (*wishes, *text)}), ("What is true", {"fields": FACTS})]
+        gives = "owner" not in self.get_readonly_fields(request, obj)
+        facts = tuple(name for name in FACTS if not (gives and name == "owner"))
+        wanted = (*wishes, *(["owner"] if gives else []), *text)
+        return [("What is wanted", {"fields": wanted}), ("What is true", {"fields": facts})]
 
     def get_form(self, request: HttpRequest, obj: Service | None = None, change: bool = False, **kwargs: Any) -> Any:
         """The form without the fields that the user may not wish for."""
         shown = flatten_fieldsets(self.get_fieldsets(request, obj))
         attributes: dict[str, Any] = {name: None for name in ServiceForm.declared_fields if name not in shown}
-        attributes["may_deploy"] = self.has_add_permission(request)
+        attributes["may_deploy"] = not refusal(request.user, DEPLOY, obj)
+        if "owner" in self.get_readonly_fields(request, obj):
+            attributes["owner"] = None
         kwargs["form"] = type("ServiceForm", (ServiceForm,), attributes)
         return super().get_form(request, obj, change, **kwargs)
 
@@ -145,6 +158,10 @@ class ServiceAdmin(Looking):
         elif change and "desired" in form.changed_data:
             services.take_down(obj.pk, purge=False, actor=actor)
             messages.info(request, f"{obj.name} is going down.")
+        if change and "owner" in form.changed_data:
+            owner = form.cleaned_data["owner"]
+            services.give(obj.pk, owner, actor=actor)
+            messages.info(request, f"{obj.name} belongs to {owner} now." if owner else f"{obj.name} is nobody's now.")
         if change and "target" in form.changed_data:
             self._scale(request, obj, form.cleaned_data["target"])
 
@@ -183,17 +200,19 @@ class ServiceAdmin(Looking):
         self._take_down(request, queryset, purge=True)
 
     def _take_down(self, request: HttpRequest, queryset: QuerySet[Service], *, purge: bool) -> None:
-        done = []
-        for service in queryset.order_by("name"):
+        done: list[str] = []
+        refused: list[str] = []
+        for service in self.theirs(request, queryset.select_related("owner").order_by("name"), refused):
             services.take_down(service.pk, purge=purge, actor=request.user.get_username())
             done.append(service.name)
-        self.say(request, done, [], "going down, then forgotten" if purge else "going down")
+        self.say(request, done, refused, "going down, then forgotten" if purge else "going down")
 
     @confirmed("Restart these services? Every replica is replaced.", "Restart")
     def restart(self, request: HttpRequest, queryset: QuerySet[Service]) -> None:
         """Replace every replica."""
-        done, refused = [], []
-        for service in queryset.order_by("name"):
+        done: list[str] = []
+        refused: list[str] = []
+        for service in self.theirs(request, queryset.select_related("owner").order_by("name"), refused):
             if services.restart(service.pk, actor=request.user.get_username()) is None:
                 refused.append(f"{service.name} is taken down: bring it up first.")
             else:
@@ -229,8 +248,9 @@ class ServiceAdmin(Looking):
         self._steer(request, queryset, rollouts.rollback, "going back")
 
     def _steer(self, request: HttpRequest, queryset: QuerySet[Service], act: Any, verb: str) -> None:
-        done, refused = [], []
-        for service in queryset.order_by("name"):
+        done: list[str] = []
+        refused: list[str] = []
+        for service in self.theirs(request, queryset.select_related("owner").order_by("name"), refused):
             try:
                 act(service.pk, actor=request.user.get_username())
                 done.append(service.name)

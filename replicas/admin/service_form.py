@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import User
 
 from replicas.core.values import Desired
 from replicas.models import Service, ServiceVersion
@@ -50,6 +51,12 @@ class ServiceForm(forms.ModelForm):
         label="YAML",
         help_text="What is changed here becomes a new version.",
     )
+    owner = forms.ModelChoiceField(
+        User.objects.order_by("username"),
+        required=False,
+        empty_label="nobody",
+        help_text="Only they, and who may act on services of others, act on it; on nobody's, everybody who may act.",
+    )
     message = forms.CharField(max_length=500, required=False, help_text="Why, for the history.")
     expected = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
 
@@ -67,6 +74,7 @@ class ServiceForm(forms.ModelForm):
             self.initial.update(
                 desired=self.instance.desired,
                 target=self.instance.target,
+                owner=self.instance.owner_id,
                 text=version.text if version else "",
                 expected=version.number if version else 0,
             )

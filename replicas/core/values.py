@@ -134,3 +134,19 @@ class Lane(StrEnum):
 
     LONG = "long"
     SHORT = "short"
+
+
+class Scope(StrEnum):
+    """How far an API token goes; each includes those before it."""
+
+    READ = "read"
+    OPERATE = "operate"
+    DEPLOY = "deploy"
+
+
+class Role(StrEnum):
+    """What a person is here; a role is a group of this name."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"

@@ -11,10 +11,12 @@ from enum import IntEnum
 from typing import Any, NoReturn
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
 from django.db import OperationalError, ProgrammingError, connection
 
 from replicas.actions.operations import Refused
+from replicas.actions.origin import COMMAND, Origin, acting
 from replicas.actions.services import Conflict
 from replicas.management.following import NotRunning, control_plane_runs
 from replicas.management.printing import Paint, clean, terminal_columns
@@ -77,7 +79,8 @@ class Verb(BaseCommand):
         """Run the verb; every foreseen fault becomes one message and an exit code."""
         self._forced = bool(options.get("force_color"))
         try:
-            result = super().execute(*args, **options)
+            with acting(Origin(COMMAND)):
+                result = super().execute(*args, **options)
             self.stdout.flush()
         except KeyboardInterrupt:
             raise SystemExit(Exit.INTERRUPTED) from None
@@ -137,6 +140,16 @@ def find_service(name: str) -> Service:
     """The service of exactly this name; ends the command if there is none."""
     service = Service.objects.select_related("version").filter(name=name).first()
     return service if service is not None else unknown_service(name)
+
+
+def find_user(name: str) -> User:
+    """The user of the dashboard of this name; ends the command if there is none."""
+    found = User.objects.filter(username=name).first()
+    if found is None:
+        near = difflib.get_close_matches(name, User.objects.values_list("username", flat=True), n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "`manage.py role NAME viewer` makes one."
+        fail(f"There is no user {clean(name)}. {hint}", Exit.NOT_FOUND)
+    return found
 
 
 def unknown_service(name: str) -> NoReturn:

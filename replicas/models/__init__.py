@@ -1,4 +1,4 @@
-"""The rows: services, versions, replicas, operations, events, leases, samples."""
+"""The rows: services, versions, replicas, operations, events, leases, samples, tokens."""
 
 from replicas.models.event import Event
 from replicas.models.lease import Heartbeat, Lease
@@ -8,8 +8,10 @@ from replicas.models.replica import Replica
 from replicas.models.rollout import Rollout
 from replicas.models.sample import Sample
 from replicas.models.service import Service, ServiceVersion
+from replicas.models.token import ApiToken
 
 __all__ = [
+    "ApiToken",
     "Event",
     "Heartbeat",
     "Lease",

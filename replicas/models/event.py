@@ -8,7 +8,8 @@ from replicas.models.service import Service
 class Event(models.Model):
     """What happened to one object (`kind`: service, version, rollout, replica or operation). Never updated.
 
-    `data` is the object's public row after the change, which the browser puts in place of the one that it has.
+    `data` is the object's public row after the change, which the browser puts in place of the one that it has. `actor`
+    did it; `source` is by which door, and empty where the control plane did it by itself.
     """
 
     at = models.DateTimeField()
@@ -23,6 +24,9 @@ class Event(models.Model):
     new = models.CharField(max_length=50, blank=True, default="")
     reason = models.TextField(blank=True, default="")
     actor = models.CharField(max_length=150)
+    source = models.CharField(max_length=10, blank=True, default="", help_text="web, admin, command or api")
+    address = models.CharField(max_length=45, blank=True, default="", help_text="of whoever asked over the network")
+    token = models.CharField(max_length=20, blank=True, default="", help_text="the beginning of the one used")
     data = models.JSONField()
 
     class Meta:

@@ -20,7 +20,7 @@ def stamp(moment: datetime | None) -> str | None:
 
 
 def service_row(service: Service) -> Row:
-    """A service as lists show it; `version` is the active version's number."""
+    """A service as lists show it; `version` is the active version's number, `owner` a user's name or None."""
     return {
         "id": service.pk,
         "revision": service.revision,
@@ -35,6 +35,7 @@ def service_row(service: Service) -> Row:
         "live": service.live,
         "endpoint": service.endpoint or None,
         "endpoint_reason": service.endpoint_reason,
+        "owner": service.owner.get_username() if service.owner else None,
         "created_at": stamp(service.created_at),
         "updated_at": stamp(service.updated_at),
     }

@@ -50,6 +50,8 @@ class Service(models.Model):
         permissions = (
             ("operate_service", "Can scale, restart and take down services"),
             ("deploy_service", "Can create services and apply versions"),
+            ("act_on_any_service", "Can act on services that belong to others, and give them away"),
+            ("administer", "Can prune history, and manage people and their tokens"),
         )
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """Who may see and do what: one decorator for pages, one for what a page's script asks for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -8,22 +8,18 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
-SEE = "replicas.view_service"
-OPERATE = "replicas.operate_service"
-DEPLOY = "replicas.deploy_service"
-SENTENCES = {
-    SEE: "Your account may not look at services.",
-    OPERATE: "Your account may not scale, restart, steer rollouts, terminate or take down.",
-    DEPLOY: "Your account may not create or edit services, nor bring versions back.",
-}
+from replicas.actions.powers import ADMINISTER, ANY, DEPLOY, OPERATE, SEE, refusal
+from replicas.models import Operation, Service
 
+__all__ = ["ADMINISTER", "ANY", "DEPLOY", "OPERATE", "SEE", "allowed", "powers", "refusal", "wants_json"]
 View = Callable[..., HttpResponseBase]
 
 
 def allowed(permission: str) -> Callable[[View], View]:
-    """Let only users with `permission` (and the right to see) reach the view.
+    """Let only users with `permission` (and the right to see) reach the view, and act only on services that they may.
 
-    Somebody who is not signed in is sent to the login page, a script of ours gets 401; others get 403 with the reason.
+    The service is the one that the address names, by itself or by an operation. Somebody who is not signed in is sent
+    to the login page, a script of ours gets 401; others get 403 with the reason.
     """
 
     def wrap(view: View) -> View:
@@ -31,12 +27,9 @@ def allowed(permission: str) -> Callable[[View], View]:
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return _sign_in(request)
-            if not (request.user.has_perm(SEE) and request.user.has_perm(permission)):
-                reason = SENTENCES[permission if request.user.has_perm(SEE) else SEE]
+            if reason := refusal(request.user, permission, None if permission == SEE else service_of(kwargs)):
                 if wants_json(request):
-                    return JsonResponse(
-                        {"level": "error", "message": f"{reason} Ask an administrator for it."}, status=403
-                    )
+                    return JsonResponse({"level": "error", "message": f"{reason} Ask an administrator."}, status=403)
                 raise PermissionDenied(reason)
             return view(request, *args, **kwargs)
 
@@ -50,9 +43,29 @@ def wants_json(request: HttpRequest) -> bool:
     return request.headers.get("Accept", "").startswith("application/json")
 
 
-def powers(request: HttpRequest) -> dict[str, bool]:
-    """What the user may do, for templates and scripts; the views check again."""
-    return {"operate": request.user.has_perm(OPERATE), "deploy": request.user.has_perm(DEPLOY)}
+def service_of(named: Mapping[str, Any]) -> Service | None:
+    """The service that an address is about: its `name`, or that of its `operation_id`. None where there is none."""
+    services = Service.objects.select_related("owner")
+    if "name" in named:
+        return services.filter(name=named["name"]).first()
+    if "operation_id" in named:
+        return services.filter(pk__in=Operation.objects.filter(pk=named["operation_id"]).values("service")).first()
+    return None
+
+
+def powers(request: HttpRequest, service: Service | None = None) -> dict[str, Any]:
+    """What the user may do (with `service`), for templates and scripts; the views check again.
+
+    `{operate, deploy, any, administer, user}`: where `any` is false, only services of `user` or of nobody are acted on.
+    """
+    user: Any = request.user
+    return {
+        "operate": not refusal(user, OPERATE, service),
+        "deploy": not refusal(user, DEPLOY, service),
+        "any": user.has_perm(ANY),
+        "administer": user.has_perm(ADMINISTER),
+        "user": user.get_username(),
+    }
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,7 +16,7 @@ from replicas.core.spec import SpecErrors
 from replicas.core.values import Desired
 from replicas.models import Service, ServiceVersion
 from replicas.web import examples, intake, outbox
-from replicas.web.access import DEPLOY, allowed, powers
+from replicas.web.access import DEPLOY, allowed, powers, refusal, service_of
 from replicas.web.forms import SpecForm
 from replicas.web.replies import done, refused, service_or_404
 from replicas.web.steering import sentence
@@ -85,6 +86,8 @@ def new(request: HttpRequest) -> HttpResponse:
         if verdict.kind in {"update", "unchanged"}:
             fault = f"There is a service {verdict.name} already: edit that one, or give this one another name."
             return _editor(request, form, Verdict(errors=[_fault(fault)], name=verdict.name), None, status=409)
+        if reason := refusal(request.user, DEPLOY, service_of({"name": verdict.name})):  # it is down, and another's
+            raise PermissionDenied(reason)
         return _carry_out(request, form, verdict, None)
     chosen = examples.example(request.GET.get("example", ""))
     return _editor(request, SpecForm(initial={"text": chosen.text if chosen else examples.EMPTY}), None, None)
@@ -176,7 +179,7 @@ def _editor(
         "down": current is not None and current.desired == Desired.DOWN,
         "examples": [] if service else examples.examples(),
         "base": examples.base(),
-        "can": powers(request),
+        "can": powers(request, current),
         "page": {
             "cursor": outbox.newest(),
             "service": service.name if service else None,

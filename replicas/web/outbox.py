@@ -20,7 +20,11 @@ class Bounds(NamedTuple):
 
 
 def event_row(event: Event) -> dict[str, Any]:
-    """The public JSON of an event. `service` is its name; `data` the object's public row after the change."""
+    """The public JSON of an event. `service` is its name; `data` the object's public row after the change.
+
+    `actor`, `source` (web, admin, command, api; "" for the control plane), `address`, `token`: who, by which door, from
+    where, and with which token.
+    """
     return {
         "id": event.pk,
         "at": stamp(event.at),
@@ -34,6 +38,9 @@ def event_row(event: Event) -> dict[str, Any]:
         "new": event.new,
         "reason": event.reason,
         "actor": event.actor,
+        "source": event.source,
+        "address": event.address,
+        "token": event.token,
         "data": event.data,
     }
 

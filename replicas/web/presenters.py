@@ -30,7 +30,7 @@ def services_snapshot() -> Row:
     return {
         "cursor": newest(),
         "now": stamp(clock.now()),
-        "services": [service_row(s) for s in Service.objects.select_related("version")],
+        "services": [service_row(s) for s in Service.objects.select_related("version", "owner")],
         "replicas": [_cell(r) for r in Replica.objects.filter(state__in=LIVE).only(*_CELL_COLUMNS)],
         "rollouts": [rollout_row(r) for r in Rollout.objects.filter(state=RolloutState.PROGRESSING)],
     }
@@ -55,7 +55,7 @@ def service_snapshot(name: str, *, everything: bool = False) -> Row | None:
     live ones. `events` are the newest first; `more` says that there are older ones.
     """
     at = newest()
-    service = Service.objects.select_related("version").filter(name=name).first()
+    service = Service.objects.select_related("version", "owner").filter(name=name).first()
     if service is None:
         return None
     replicas = Replica.objects.filter(service=service)
@@ -122,7 +122,7 @@ def versions_snapshot(name: str, before: int | None = None) -> Row | None:
     """`{cursor, now, service, versions, rollouts, more}`: the newest versions (with numbers below `before`), newest
     first, and the rollouts to them."""
     at = newest()
-    service = Service.objects.select_related("version").filter(name=name).first()
+    service = Service.objects.select_related("version", "owner").filter(name=name).first()
     if service is None:
         return None
     versions = ServiceVersion.objects.filter(service=service).defer("text", "sealed")

@@ -29,7 +29,7 @@ def invalid(request: HttpRequest, form: Form, *, to: str) -> HttpResponse:
 
 def service_or_404(name: str) -> Service:
     """The service. Raises Http404 with a sentence."""
-    service = Service.objects.select_related("version").filter(name=name).first()
+    service = Service.objects.select_related("version", "owner").filter(name=name).first()
     if service is None:
         raise Http404(f"There is no service {name}. It may have been forgotten after it was taken down.")
     return service

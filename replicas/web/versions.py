@@ -30,15 +30,15 @@ def version_or_404(service: Service, number: int) -> ServiceVersion:
 @require_safe
 def versions(request: HttpRequest, name: str) -> HttpResponse:
     """All versions of a service: who made each, when and why."""
-    before = _number(request, "before")
+    before, service = _number(request, "before"), service_or_404(name)
     page = {
         "snapshot": _snapshot(name, before),
         "url": reverse("versions.json", args=[name]) + (f"?before={before}" if before else ""),
         "shown": presenters.VERSIONS_SHOWN,
         "older": before is not None,
-        "can": powers(request),
+        "can": powers(request, service),
     }
-    return render(request, "versions.html", {"page": page, "can": page["can"], "service": service_or_404(name)})
+    return render(request, "versions.html", {"page": page, "can": page["can"], "service": service})
 
 
 @allowed(SEE)
@@ -108,7 +108,7 @@ def _field(change: FieldChange) -> Row:
 def _still(request: HttpRequest, template: str, service: Service, context: dict[str, Any]) -> HttpResponse:
     """A page of what never changes; only which version is active, and what may be done, is live."""
     page = {"snapshot": presenters.head_snapshot(service), "url": reverse("service.json", args=[service.name])}
-    return render(request, template, {"page": page, "can": powers(request), "service": service, **context})
+    return render(request, template, {"page": page, "can": powers(request, service), "service": service, **context})
 
 
 def _snapshot(name: str, before: int | None) -> Row:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from replicas.config import DEFAULT_HOME
 from replicas.core.autoscaler import follows_load
-from replicas.models import Operation, Replica, ServiceVersion
+from replicas.models import Operation, Replica, Service, ServiceVersion
 from replicas.models.public import Row
 from replicas.web import presenters
 from replicas.web.access import SEE, allowed, powers
@@ -55,7 +55,7 @@ def service(request: HttpRequest, name: str) -> HttpResponse:
         "everything": everything,
     }
     autoscaled = found.version is not None and follows_load(found.version.spec)
-    return _page(request, "service.html", page, service=found, version=found.version, autoscaled=autoscaled)
+    return _page(request, "service.html", page, found, version=found.version, autoscaled=autoscaled)
 
 
 @allowed(SEE)
@@ -98,7 +98,8 @@ def replica(request: HttpRequest, name: str, number: int) -> HttpResponse:
         "events_url": reverse("replica-events.json", args=[name, number]),
         "service": name,
     }
-    return _page(request, "replica.html", page, name=name, number=number, replica_id=snapshot["replica"]["id"])
+    found = service_or_404(name)
+    return _page(request, "replica.html", page, found, name=name, number=number, replica_id=snapshot["replica"]["id"])
 
 
 @allowed(SEE)
@@ -142,9 +143,11 @@ def operations_json(request: HttpRequest) -> JsonResponse:
     return JsonResponse(presenters.operations_snapshot())
 
 
-def _page(request: HttpRequest, template: str, page: Row, **context: Any) -> HttpResponse:
-    page["can"] = powers(request)
-    return render(request, template, {"page": page, "can": page["can"], **context})
+def _page(
+    request: HttpRequest, template: str, page: Row, service: Service | None = None, **context: Any
+) -> HttpResponse:
+    page["can"] = powers(request, service)
+    return render(request, template, {"page": page, "can": page["can"], "service": service, **context})
 
 
 def _service_snapshot(name: str, everything: bool) -> Row:

@@ -7,6 +7,7 @@ import { sentence, tone } from "./words.js";
 
 const APPLIES = new Set(["created", "updated", "revived", "restarted", "rolled_back"]);
 const TONED = new Set(["replica", "operation", "rollout"]);
+const DOORS = { admin: " in the administration", api: " through the API" };
 const PARTS = new Set(["controller", "job", "probe"]);
 
 /** Draws a state's timeline into `list`; `button` asks for the next page of `url`. */
@@ -34,7 +35,7 @@ export class TimelineView {
 }
 
 function entry(event) {
-  const by = PARTS.has(event.actor) ? null : h("span", { class: "by" }, "by ", bdi(event.actor));
+  const by = PARTS.has(event.actor) ? null : h("span", { class: "by", title: whence(event) }, "by ", bdi(event.actor), DOORS[event.source] ?? null);
   return h(
     "li",
     { data: { tone: TONED.has(event.kind) ? tone(event.new) : "off", event: event.id } },
@@ -43,6 +44,10 @@ function entry(event) {
     age(event.at),
   );
 }
+
+/** By which door, from where and with which token: for whoever hovers over the name. */
+const whence = (event) =>
+  [event.source, event.address && `from ${event.address}`, event.token && `with the token ${event.token}…`].filter(Boolean).join(", ") || null;
 
 const phrase = (event) => event.trigger.replace(/^(version|rollout)_/, "").replaceAll("_", " ");
 

@@ -73,8 +73,8 @@ def test_states_are_read_only(boss: Client, make: Make) -> None:
     service = make()
     text = body(boss.get(page(service)))
     inputs = set(re.findall(r'name="([a-z_-]+)"', text))
-    assert {"desired", "target", "text", "message", "expected"} <= inputs
-    assert inputs.isdisjoint({"status", "reason", "ready", "live", "endpoint", "version", "revision", "owner", "name"})
+    assert {"desired", "target", "owner", "text", "message", "expected"} <= inputs
+    assert inputs.isdisjoint({"status", "reason", "ready", "live", "endpoint", "version", "revision", "name"})
     assert "deletelink" not in text
 
 

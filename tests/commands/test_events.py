@@ -64,7 +64,7 @@ def test_json_is_an_object_on_each_line(run: Run, yaml: Path, controller: Lease)
     run("apply", yaml)
     rows = [json.loads(line) for line in run("events", "--json").out.splitlines()]
     assert rows == [event_row(event) for event in Event.objects.order_by("id")]
-    keys = "id at service kind object_id number revision trigger old new reason actor data"
+    keys = "id at service kind object_id number revision trigger old new reason actor source address token data"
     assert list(rows[0]) == keys.split()
 
 

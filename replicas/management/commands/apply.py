@@ -8,13 +8,14 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from replicas.actions import services
 from replicas.actions.services import Applied
 from replicas.core.spec import SpecErrors
 from replicas.core.spec.loader import MAX_BYTES
 from replicas.core.values import RolloutMode
 from replicas.management.following import Deadline, News
 from replicas.management.readiness import Readiness
-from replicas.management.verb import Exit, Verb, actor, clean_lines, fail, seconds
+from replicas.management.verb import Exit, Verb, actor, clean_lines, fail, find_service, find_user, seconds
 from replicas.web import intake
 from replicas.web.intake import IntakeError, Proposal
 from replicas.web.outbox import newest
@@ -69,6 +70,11 @@ class Command(Verb):
             choices=("rolling", "blue_green"),
             help="how replicas of the new version take over, in place of what the file says",
         )
+        parser.add_argument(
+            "--owner",
+            metavar="USER",
+            help="user of the dashboard to whom the service belongs from now on; a new one is nobody's if not given",
+        )
         parser.add_argument("--dry-run", action="store_true", help="only print what would change, and how")
         parser.add_argument("--wait", action="store_true", help="wait until the version is ready, or has failed")
         parser.add_argument(
@@ -78,6 +84,7 @@ class Command(Verb):
     def handle(self, *, file: str, dry_run: bool, wait: bool, timeout: float, **options: Any) -> None:
         """Propose, print, carry out, wait."""
         text = read(file)
+        owner = find_user(options["owner"]) if options["owner"] else None
         given = {
             "name": options["name"],
             "env": dict(options["env"]),
@@ -95,8 +102,10 @@ class Command(Verb):
         with News() as news:
             after = newest()
             if proposal.kind != "unchanged":
-                applied = intake.carry_out(proposal, actor=actor(), expected=proposal.active_number)
+                applied = intake.carry_out(proposal, actor=actor(), owner=owner, expected=proposal.active_number)
                 self._say_applied(applied, wait)
+            if owner is not None:
+                services.give(find_service(proposal.draft.name).pk, owner, actor=actor())
             if wait:
                 Readiness(self, proposal.draft.name, after).wait(news, Deadline(timeout))
 
