@@ -45,6 +45,9 @@ def test_an_event_carries_what_changed(site: Site, viewer: str, service: int) ->
         "new": "",
         "reason": "<b>née</b>",
         "actor": "test",
+        "source": "",
+        "address": "",
+        "token": "",
     }
 
 
