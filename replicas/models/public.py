@@ -29,6 +29,7 @@ def service_row(service: Service) -> Row:
         "reason": service.reason,
         "desired": service.desired,
         "version": service.version.number if service.version else None,
+        "provider": service.version.spec.get("provider", "") if service.version else "",
         "target": service.target,
         "pinned": service.pinned,
         "ready": service.ready,

@@ -1,9 +1,12 @@
 """The forms of the dashboard: what may be posted, with its bounds."""
 
+from typing import Any
+
 from django import forms
 
 from replicas.core.spec.kinds import MOST_REPLICAS
 
+BULK_MOST = 500  # things that one post acts on
 TEXT_MOST = 512 * 1024  # characters; the parser has its own, tighter limits and says which one was passed
 
 
@@ -37,6 +40,48 @@ class PurgeForm(forms.Form):
     """For down and terminate: whether the history goes as well."""
 
     purge = forms.BooleanField(required=False)
+
+
+class ManyField(forms.Field):
+    """Each value that was posted under the name, once, at most BULK_MOST; `kind` reads one."""
+
+    widget = forms.MultipleHiddenInput
+
+    def __init__(self, kind: type, **options: Any) -> None:
+        super().__init__(**options)
+        self.kind = kind
+
+    def to_python(self, value: Any) -> list[Any]:
+        """The values. Raises ValidationError."""
+        try:
+            found = list(dict.fromkeys(self.kind(each) for each in value or []))
+        except ValueError:
+            raise forms.ValidationError("One of them is no number.") from None
+        if len(found) > BULK_MOST:
+            raise forms.ValidationError(f"{len(found)} are too many at once; {BULK_MOST} are the most.")
+        return found
+
+
+class BulkServicesForm(forms.Form):
+    """What to do to the services `names`; `target` is how many replicas each is to have, to scale."""
+
+    verb = forms.ChoiceField(choices=[(verb, verb) for verb in ("restart", "scale", "down")])
+    names = ManyField(str)
+    target = forms.IntegerField(min_value=0, max_value=MOST_REPLICAS, required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """Scaling needs a number."""
+        data: dict[str, Any] = super().clean() or {}
+        if data.get("verb") == "scale" and data.get("target") is None and "target" not in self.errors:
+            self.add_error("target", "Say how many replicas each is to have.")
+        return data
+
+
+class BulkOperationsForm(forms.Form):
+    """What to do to the operations `ids`."""
+
+    verb = forms.ChoiceField(choices=[(verb, verb) for verb in ("cancel", "retry")])
+    ids = ManyField(int)
 
 
 class SpecForm(forms.Form):

@@ -6,12 +6,14 @@ from django.views.decorators.http import require_POST
 
 from replicas.actions import operations, services
 from replicas.actions import replicas as replica_actions
+from replicas.core.autoscaler import follows_load
 from replicas.core.values import ReplicaState
 from replicas.core.wording import some
+from replicas.models import Service
 from replicas.web import intake
 from replicas.web.access import OPERATE, allowed
 from replicas.web.forms import PurgeForm, RestartForm, ScaleForm
-from replicas.web.replies import done, invalid, refused, service_or_404
+from replicas.web.replies import Undo, done, invalid, refused, service_or_404
 from replicas.web.steering import sentence
 
 
@@ -23,12 +25,20 @@ def scale(request: HttpRequest, name: str) -> HttpResponse:
     form = ScaleForm(request.POST)
     if not form.is_valid():
         return invalid(request, form, to=to)
-    target = form.cleaned_data["target"]
+    target, undo = form.cleaned_data["target"], _as_before(service)
     try:
         intake.scale(service, target, actor=request.user.get_username())
     except intake.IntakeError as error:
         return refused(request, str(error), to=to)
-    return done(request, f"{name} is to have {some(target)}.", to=to)
+    return done(request, f"{name} is to have {some(target)}.", to=to, undo=undo if target != service.target else None)
+
+
+def _as_before(service: Service) -> Undo:
+    """What takes a scaling back: the earlier target, or leaving it to the load where that had it."""
+    load = service.version is not None and follows_load(service.version.spec)
+    if load and not service.pinned:
+        return Undo(reverse("release", args=[service.name]), {})
+    return Undo(reverse("scale", args=[service.name]), {"target": service.target})
 
 
 @allowed(OPERATE)

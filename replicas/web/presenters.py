@@ -1,11 +1,15 @@
 """The snapshots that pages are drawn from: first the feed's cursor, then the rows, so that replaying closes the gap."""
 
+from dataclasses import replace
+
 from django.db.models import F, Q, QuerySet
 
 from replicas import clock
 from replicas.core.values import ENDS, LIVE, LIVE_OPERATIONS, RolloutState
 from replicas.models import Event, Operation, Replica, Rollout, Service, ServiceVersion
 from replicas.models.public import Row, operation_row, replica_row, rollout_row, service_row, stamp, version_row
+from replicas.web import listing
+from replicas.web.listing import Wanted
 from replicas.web.outbox import event_row, newest
 
 ENDED_SHOWN = 50
@@ -20,19 +24,34 @@ QUIET = {
     "triggers": ["probed", "rollout_begun", "rollout_progressed", "rollout_extended"],
     "unchanged": ["status"],
 }
+EVERYTHING = Wanted()
 CELL = ("id", "revision", "service_id", "number", "version", "state")
 _CELL_COLUMNS = ("id", "revision", "service_id", "number", "version_number", "state")
 
 
-def services_snapshot() -> Row:
-    """`{cursor, now, services, replicas, rollouts}`: all services, of their live replicas what a cell shows (CELL), and
-    the rollouts that go on."""
+def services_snapshot(wanted: Wanted = EVERYTHING) -> Row:
+    """`{cursor, now, wanted, pages, matched, index, providers, owners, services, replicas, rollouts}`: a page of the
+    services that match, of their live replicas what a cell shows (CELL), and the rollouts that go on.
+
+    `index` has `[id, revision, status]` of every service, shown or not; `matched` counts those that match, and
+    `providers` and `owners` are the words that filters offer.
+    """
+    at = newest()
+    index = Service.objects.order_by("pk").values_list("pk", "revision", "status")
+    page = listing.page_of(wanted)
+    shown = [service.pk for service in page]
     return {
-        "cursor": newest(),
+        "cursor": at,
         "now": stamp(clock.now()),
-        "services": [service_row(s) for s in Service.objects.select_related("version", "owner")],
-        "replicas": [_cell(r) for r in Replica.objects.filter(state__in=LIVE).only(*_CELL_COLUMNS)],
-        "rollouts": [rollout_row(r) for r in Rollout.objects.filter(state=RolloutState.PROGRESSING)],
+        "wanted": replace(wanted, page=page.number).row(),
+        "pages": page.paginator.num_pages,
+        "matched": page.paginator.count,
+        "index": [list(each) for each in index],
+        "providers": listing.providers(),
+        "owners": listing.owners(),
+        "services": [service_row(s) for s in page],
+        "replicas": [_cell(r) for r in Replica.objects.filter(service__in=shown, state__in=LIVE).only(*_CELL_COLUMNS)],
+        "rollouts": [rollout_row(r) for r in Rollout.objects.filter(service__in=shown, state=RolloutState.PROGRESSING)],
     }
 
 

@@ -1,5 +1,8 @@
 """What a posted form gets back: a message and a redirect for a page, JSON for a script of ours."""
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
 from django.contrib import messages
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -11,9 +14,17 @@ from replicas.web.access import wants_json
 LEVELS = {"success": messages.SUCCESS, "error": messages.ERROR}
 
 
-def done(request: HttpRequest, message: str, *, to: str) -> HttpResponse:
-    """It is carried out, or will be at once; `message` says what."""
-    return _reply(request, "success", message, 200, to)
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """The post that takes a wish back: its address and its fields."""
+
+    action: str
+    fields: Mapping[str, object]
+
+
+def done(request: HttpRequest, message: str, *, to: str, undo: Undo | None = None) -> HttpResponse:
+    """It is carried out, or will be at once; `message` says what, `undo` how to take it back."""
+    return _reply(request, "success", message, 200, to, undo)
 
 
 def refused(request: HttpRequest, message: str, *, to: str, status: int = 409) -> HttpResponse:
@@ -35,8 +46,11 @@ def service_or_404(name: str) -> Service:
     return service
 
 
-def _reply(request: HttpRequest, level: str, message: str, status: int, to: str) -> HttpResponse:
+def _reply(
+    request: HttpRequest, level: str, message: str, status: int, to: str, undo: Undo | None = None
+) -> HttpResponse:
     if wants_json(request):
-        return JsonResponse({"level": level, "message": message}, status=status)
+        more = {"undo": asdict(undo)} if undo else {}
+        return JsonResponse({"level": level, "message": message, **more}, status=status)
     messages.add_message(request, LEVELS[level], message)
     return redirect(to)

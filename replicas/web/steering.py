@@ -12,12 +12,12 @@ from replicas.actions.rollouts import Conflict, Refused
 from replicas.models import Rollout
 from replicas.web.access import DEPLOY, OPERATE, SEE, View, allowed
 from replicas.web.forms import RollbackForm, SteerForm
-from replicas.web.replies import done, invalid, refused, service_or_404
+from replicas.web.replies import Undo, done, invalid, refused, service_or_404
 from replicas.web.versions import version_or_404
 
 
-def _steering(act: Callable[..., Rollout], said: str) -> View:
-    """A view that does `act` to the rollout that goes on."""
+def _steering(act: Callable[..., Rollout], said: str, back: str = "") -> View:
+    """A view that does `act` to the rollout that goes on; `back` names the view that takes it back."""
 
     @allowed(OPERATE)
     @require_POST
@@ -30,13 +30,14 @@ def _steering(act: Callable[..., Rollout], said: str) -> View:
             rollout = act(service.pk, actor=request.user.get_username(), expected=form.cleaned_data["rollout"])
         except (Refused, Conflict) as error:
             return refused(request, sentence(error), to=to)
-        return done(request, said.format(name=name, version=rollout.to_version), to=to)
+        undo = Undo(reverse(back, args=[name]), {"rollout": rollout.pk}) if back else None
+        return done(request, said.format(name=name, version=rollout.to_version), to=to, undo=undo)
 
     return view
 
 
-pause = _steering(rollouts.pause, "The rollout of {name} to version {version} is paused.")
-resume = _steering(rollouts.resume, "The rollout of {name} to version {version} goes on.")
+pause = _steering(rollouts.pause, "The rollout of {name} to version {version} is paused.", "resume")
+resume = _steering(rollouts.resume, "The rollout of {name} to version {version} goes on.", "pause")
 promote = _steering(rollouts.promote, "Version {version} of {name} is promoted.")
 abort = _steering(rollouts.abort, "The rollout of {name} is given up: version {version} goes back.")
 

@@ -3,13 +3,14 @@
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, path
 
-from replicas.web import accounts, editing, figures, mutations, steering, versions, views
+from replicas.web import accounts, bulk, editing, figures, mutations, steering, versions, views
 from replicas.web.logviews import log_urls
 
 pages: list[URLPattern] = [
     path("", views.services, name="services"),
     path("services.json", views.services_json, name="services.json"),
     path("figures.json", figures.figures_json, name="figures.json"),
+    path("services/names.json", views.names_json, name="names.json"),
     path("services/<str:name>/", views.service, name="service"),
     path("services/<str:name>/snapshot.json", views.service_json, name="service.json"),
     path("services/<str:name>/samples.json", figures.samples_json, name="samples.json"),
@@ -38,6 +39,8 @@ deploys: list[URLPattern] = [
     path("services/<str:name>/rollback", steering.rollback, name="rollback"),
 ]
 posts: list[URLPattern] = [
+    path("services/bulk", bulk.act_on_services, name="bulk"),
+    path("operations/bulk", bulk.act_on_operations, name="bulk-operations"),
     path("services/<str:name>/scale", mutations.scale, name="scale"),
     path("services/<str:name>/release", mutations.release, name="release"),
     path("services/<str:name>/restart", mutations.restart, name="restart"),

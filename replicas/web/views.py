@@ -14,8 +14,10 @@ from replicas.config import DEFAULT_HOME
 from replicas.core.autoscaler import follows_load
 from replicas.models import Operation, Replica, Service, ServiceVersion
 from replicas.models.public import Row
-from replicas.web import presenters
+from replicas.web import listing, presenters
 from replicas.web.access import SEE, allowed, powers
+from replicas.web.forms import BULK_MOST
+from replicas.web.listing import Wanted
 from replicas.web.replies import service_or_404
 
 
@@ -23,8 +25,14 @@ from replicas.web.replies import service_or_404
 @never_cache
 @require_safe
 def services(request: HttpRequest) -> HttpResponse:
-    """All services."""
-    page = {"snapshot": presenters.services_snapshot(), "url": reverse("services.json")}
+    """The services that the address asks for."""
+    page = {
+        "snapshot": presenters.services_snapshot(Wanted.of(request.GET)),
+        "url": reverse("services.json"),
+        "figures": reverse("figures.json"),
+        "severity": listing.SEVERITY,
+        "user": request.user.get_username(),
+    }
     home = settings.ROLLCALL.home
     elsewhere = "" if home == DEFAULT_HOME else shlex.quote(str(home))  # a new shell would take the usual one
     return _page(request, "services.html", page, root=shlex.quote(str(settings.BASE_DIR)), home=elsewhere)
@@ -35,7 +43,17 @@ def services(request: HttpRequest) -> HttpResponse:
 @require_safe
 def services_json(request: HttpRequest) -> JsonResponse:
     """The snapshot that the page of all services starts from."""
-    return JsonResponse(presenters.services_snapshot())
+    return JsonResponse(presenters.services_snapshot(Wanted.of(request.GET)))
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
+def names_json(request: HttpRequest) -> JsonResponse:
+    """`{names, more}`: what matches on all pages, BULK_MOST names at most, for acting on all of them."""
+    found = listing.in_order(listing.matching(Wanted.of(request.GET)), "name")
+    names = list(found.values_list("name", flat=True)[: BULK_MOST + 1])
+    return JsonResponse({"names": names[:BULK_MOST], "more": len(names) > BULK_MOST})
 
 
 @allowed(SEE)

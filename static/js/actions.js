@@ -49,8 +49,9 @@ async function post(form) {
   const button = form.querySelector("[type=submit]");
   button.disabled = true;
   try {
-    const response = await fetch(form.action, { method: "POST", body: new FormData(form), headers: { Accept: "application/json" } });
-    await tell(response);
+    const data = new FormData(form);
+    await tell(await send(form.action, data), data.get("csrfmiddlewaretoken"));
+    form.dispatchEvent(new Event("acted", { bubbles: true }));
   } catch {
     toast("error", "The server did not answer. Nothing is known to have changed; try again when the page is live.");
   } finally {
@@ -60,21 +61,36 @@ async function post(form) {
   }
 }
 
-async function tell(response) {
+const send = (action, data) => fetch(action, { method: "POST", body: data, headers: { Accept: "application/json" } });
+
+// What can be taken back has a button for it, which is a post like the one before.
+async function tell(response, token) {
   if (response.headers.get("Content-Type")?.startsWith("application/json")) {
-    const { level, message } = await response.json();
-    toast(level, message);
+    const { level, message, undo } = await response.json();
+    toast(level, message, undo ? () => takeBack(undo, token) : null);
   } else if (response.status === 404) toast("error", "It is not there any more.");
   else if (response.status === 403) toast("error", "The form is out of date. Reload the page and try again.");
   else toast("error", `The server answered with ${response.status}. See its log.`);
 }
 
-/** Say something for a moment; errors stay until they are closed. */
-export function toast(level, message) {
+async function takeBack({ action, fields }, token) {
+  const data = new FormData();
+  data.set("csrfmiddlewaretoken", token);
+  for (const [name, value] of Object.entries(fields)) data.set(name, value);
+  try {
+    await tell(await send(action, data), token);
+  } catch {
+    toast("error", "The server did not answer. Nothing is known to have been taken back.");
+  }
+}
+
+/** Say something for a moment; errors stay until they are closed. `undo`, where it can be taken back, does that. */
+export function toast(level, message, undo = null) {
   const node = h(
     "div",
     { class: "toast", data: { level }, role: level === "error" ? "alert" : null },
     h("span", {}, message),
+    undo ? h("button", { type: "button", class: "link", onclick: () => (node.remove(), undo()) }, "Undo") : null,
     h("button", { type: "button", class: "quiet", "aria-label": "Close" }, "×"),
   );
   document.getElementById("toasts").append(node);
@@ -82,11 +98,11 @@ export function toast(level, message) {
 }
 
 function keepToast(node) {
-  node.querySelector("button").addEventListener("click", () => node.remove());
+  node.querySelector("[aria-label=Close]").addEventListener("click", () => node.remove());
   if (node.dataset.level === "error") return;
   let timer = 0;
   const begin = () => (timer = setTimeout(() => node.remove(), TOAST_STAYS));
-  node.addEventListener("pointerenter", () => clearTimeout(timer));
-  node.addEventListener("pointerleave", begin);
+  for (const sign of ["pointerenter", "focusin"]) node.addEventListener(sign, () => clearTimeout(timer));
+  for (const sign of ["pointerleave", "focusout"]) node.addEventListener(sign, begin);
   begin();
 }

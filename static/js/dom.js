@@ -53,6 +53,7 @@ const kept = new WeakMap();
  */
 export function keyed(parent, items, key, create, update = () => {}) {
   const before = kept.get(parent) ?? new Map();
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
   const now = new Map();
   for (const item of items) {
     const id = key(item);
@@ -68,6 +69,8 @@ export function keyed(parent, items, key, create, update = () => {}) {
     else parent.insertBefore(node, at);
   }
   kept.set(parent, now);
+  // A node that moves loses the focus.
+  if (focused && document.activeElement !== focused && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 /** A text from outside, kept apart from the direction of the text around it. */

@@ -5,6 +5,7 @@ import { setAttribute, setText } from "./dom.js";
 import { clockText, setNow } from "./time.js";
 
 const RETRY = 2000;
+const APART = 1500; // between two snapshots that events asked for
 const WORDS = {
   connecting: "Connecting",
   live: "Live",
@@ -15,18 +16,23 @@ const PATIENCE = 400; // a connection that comes at once is not worth a word
 
 /**
  * Draw `state` now, and again after each batch of events. `url` is where a new snapshot is when events are missing.
- * `draw` may be called at any time and must be cheap when nothing changed. Returns {redraw, feed}.
+ * It may be a function, where the address changes. `draw` may be called at any time and must be cheap when nothing
+ * changed. Returns {redraw, reload, feed}: `reload` takes a snapshot from where `url` is now.
  */
 export function live({ state, url, service = null, draw }) {
   const feed = new Feed({ after: state.cursor, service });
   const redraw = () => draw();
+  const address = () => (typeof url === "function" ? url() : url);
   let fetching = false;
+  let fetched = 0;
+  let asked = 0;
 
   async function startOver() {
     if (fetching) return;
     fetching = true;
     try {
-      const snapshot = await fetchSnapshot(url);
+      const snapshot = await fetchSnapshot(address());
+      fetched = Date.now();
       setNow(snapshot.now);
       state.load(snapshot);
       feed.resume(snapshot.cursor);
@@ -39,16 +45,42 @@ export function live({ state, url, service = null, draw }) {
     }
   }
 
+  // The events that come meanwhile, and those that the snapshot knows already, are harmless: the feed goes on.
+  async function reload() {
+    asked += 1;
+    const mine = asked;
+    try {
+      const snapshot = await fetchSnapshot(address());
+      if (mine !== asked) return; // a later one is on its way
+      fetched = Date.now();
+      setNow(snapshot.now);
+      state.load(snapshot);
+      redraw();
+    } catch (error) {
+      if (error instanceof Gone) location.reload();
+      else if (mine === asked) setTimeout(() => mine === asked && reload(), RETRY);
+    }
+  }
+
+  let waiting = 0;
+  const soon = () => {
+    if (waiting) return;
+    const wait = Math.max(0, fetched + APART - Date.now());
+    waiting = setTimeout(() => {
+      waiting = 0;
+      if (state.stale) startOver();
+    }, wait);
+  };
   feed.addEventListener("batch", ({ detail: events }) => {
     for (const event of events) state.apply(event);
-    if (state.stale) startOver();
-    else redraw();
+    if (state.stale) soon();
+    redraw();
   });
   feed.addEventListener("reset", startOver);
   showConnection(feed);
   draw();
   feed.start();
-  return { redraw, feed };
+  return { redraw, reload, feed };
 }
 
 /** The page's thing is not there any more, or is not for this user. */

@@ -3,6 +3,7 @@
 const base = () => document.documentElement.dataset.base;
 const part = encodeURIComponent;
 
+export const names = () => `${base()}services/names.json`;
 export const service = (name) => `${base()}services/${part(name)}/`;
 export const replica = (name, number) => `${service(name)}replicas/${number}/`;
 export const version = (name, number) => `${service(name)}versions/${number}/`;

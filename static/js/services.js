@@ -1,23 +1,54 @@
 // The page of all services.
 
-import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
+import { bdi, fill, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
-import { ServicesState } from "./state.js";
+import { poll } from "./poll.js";
+import { Selection } from "./selection.js";
+import { setSpark, spark } from "./spark.js";
+import { matches, ServicesState } from "./state.js";
 import { age, setAge, setNow } from "./time.js";
-import { addressLink, badge, drawCells, inTrouble, sentence, setBadge, wanted } from "./words.js";
+import { addressLink, badge, copyButton, count, drawCells, sentence, setBadge, tone, wanted } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
 const state = new ServicesState(page.snapshot);
-const body = document.querySelector("#services tbody");
-const search = document.querySelector("[data-search]");
-search.value = new URLSearchParams(location.search).get("q") ?? "";
+const at = (id) => document.getElementById(id);
+const table = at("services");
+const body = table.querySelector("tbody");
+const filters = at("filters");
+const FIELDS = ["q", "status", "provider", "owner", "sort"];
+const TYPING = 200;
+const FIGURES_EVERY = 5000;
+const chosen = { ...page.snapshot.wanted };
+const severity = new Map(page.severity.map((status, place) => [status, place]));
+const byName = (a, b) => (a.service.name < b.service.name ? -1 : a.service.name > b.service.name ? 1 : 0);
+const keys = {
+  name: () => 0,
+  status: ({ service }) => severity.get(service.status) ?? severity.size,
+  ready: ({ service }) => service.ready / Math.max(service.target, 1),
+  version: ({ service }) => service.version ?? 0,
+  age: ({ service }) => -Date.parse(service.created_at),
+};
+
+// What the address says: the filters that are set and, beyond the first, the page.
+function query(more = {}) {
+  const found = new URLSearchParams();
+  for (const field of FIELDS) if (chosen[field] && !(field === "sort" && chosen.sort === "name")) found.set(field, chosen[field]);
+  for (const [name, value] of Object.entries(more)) found.set(name, value);
+  const text = found.toString();
+  return text ? `?${text}` : "";
+}
+
+const onPage = (number) => query(number > 1 ? { page: number } : {});
+
+const selection = page.can.operate ? new Selection({ body, all: at("tick-all"), changed: () => drawBulk() }) : null;
 
 function row({ service }) {
   return h(
     "tr",
     { data: { row: service.name } },
+    selection?.cell(service.name, service.name),
     h(
       "td",
       { class: "name" },
@@ -27,7 +58,9 @@ function row({ service }) {
     h("td", { class: "status" }, badge(service.status)),
     h("td", { class: "ready" }, h("div", {}, h("span", { class: "cells" }), h("span", { class: "figure" }))),
     h("td", { class: "version figure" }, h("b"), h("span", { class: "since" })),
+    h("td", { class: "load" }, load("rate"), load("flight")),
     h("td", { class: "endpoint" }),
+    h("td", { class: "owner" }, bdi("")),
     h("td", { class: "age figure" }, age(service.created_at)),
   );
 }
@@ -52,34 +85,199 @@ function update(node, card, before) {
   setText(node.querySelector(".ready .figure"), `${service.ready} / ${wanted(service)}`);
   drawVersion(node.querySelector(".version"), card);
   setAge(node.querySelector("time"), service.created_at);
+  setText(node.querySelector(".owner bdi"), service.owner ?? "");
   if (!before || before.service.endpoint !== service.endpoint)
-    node.querySelector(".endpoint").replaceChildren(service.endpoint ? addressLink(service.endpoint) : "");
+    fill(node.querySelector(".endpoint"), service.endpoint ? [addressLink(service.endpoint), copyButton(service.endpoint, "Copy the endpoint")] : null);
+}
+
+const load = (what) => h("div", { data: { load: what } }, spark(), h("span", { class: "figure" }));
+let figures = {};
+
+function drawLoad() {
+  const known = Object.values(figures).some((line) => line.rate !== null);
+  table.classList.toggle("no-load", !known);
+  for (const node of body.children) {
+    const line = figures[node.dataset.row];
+    if (!line) continue;
+    const rate = line.rate === null ? "" : `${short(line.rate)} req/s`;
+    const flight = line.in_flight === null ? "" : `${short(line.in_flight)} in flight${line.queued ? `, ${short(line.queued)} wait` : ""}`;
+    for (const [what, values, text] of [["rate", line.rates, rate], ["flight", line.in_flights, flight]]) {
+      const part = node.querySelector(`[data-load=${what}]`);
+      setSpark(part.firstChild, values, { label: `${text || "not measured"}, and the ten minutes before` });
+      setText(part.lastChild, text);
+    }
+  }
+}
+
+const short = (number) => (number < 10 ? Number(number.toFixed(1)) : Math.round(number)).toLocaleString();
+
+function sorted(cards) {
+  const key = keys[chosen.sort.replace("-", "")] ?? keys.name;
+  const sign = chosen.sort.startsWith("-") ? -1 : 1;
+  const byKey = chosen.sort.endsWith("name") ? (a, b) => sign * byName(a, b) : (a, b) => sign * (key(a) - key(b)) || byName(a, b);
+  return [...cards].sort(byKey);
 }
 
 function draw() {
-  const all = state.list();
-  document.getElementById("services").classList.toggle("no-endpoints", !all.some(({ service }) => service.endpoint));
-  const text = search.value.trim().toLowerCase();
-  const shown = text ? all.filter(({ service }) => matches(service, text)) : all;
-  keyed(body, shown, ({ service }) => service.id, row, update);
-  show(document.getElementById("empty"), all.length === 0);
-  show(document.getElementById("listing"), all.length > 0);
-  show(document.getElementById("nothing"), all.length > 0 && shown.length === 0);
-  setText(document.getElementById("count"), text ? `${shown.length} of ${all.length}` : String(all.length));
-  const trouble = all.filter(({ service }) => inTrouble(service)).length;
+  const all = state.index.byId.size;
+  const cards = sorted(state.list().filter(({ service }) => !state.whole || matches(chosen, service)));
+  table.classList.toggle("no-endpoints", !cards.some(({ service }) => service.endpoint));
+  table.classList.toggle("no-owners", !cards.some(({ service }) => service.owner));
+  keyed(body, cards, ({ service }) => service.id, row, update);
+  drawLoad();
+  selection?.keep(cards.map(({ service }) => service.name));
+  show(at("empty"), all === 0);
+  show(filters, all > 0);
+  show(at("listing"), all > 0);
+  show(table, cards.length > 0);
+  show(at("nothing"), all > 0 && cards.length === 0);
+  const matched = state.whole ? cards.length : state.matched;
+  const filtered = chosen.q || chosen.status || chosen.provider || chosen.owner;
+  setText(at("count"), filtered ? `${matched} of ${all}` : String(all));
+  drawFilters(Boolean(filtered));
+  drawNews();
+  drawPages();
+  drawBulk();
+  const statuses = state.statuses();
+  const trouble = troubled(statuses);
   setTitle(trouble ? `${trouble} in trouble · Services` : "Services", trouble > 0);
 }
 
-const matches = (service, text) =>
-  [service.name, service.status, service.reason].some((part) => part.toLowerCase().includes(text));
+const isTrouble = (status) => tone(status) === "bad" || status === "NOT_READY";
+const troubled = (statuses) => [...statuses].reduce((sum, [status, number]) => sum + (isTrouble(status) ? number : 0), 0);
 
-const { redraw } = live({ state, url: page.url, draw });
+function drawFilters(filtered) {
+  const statuses = state.statuses();
+  const offers = [...statuses].sort(([a], [b]) => severity.get(a) - severity.get(b)).map(([status, number]) => [status, `${status} (${number})`]);
+  if (chosen.status && chosen.status !== "trouble" && !statuses.has(chosen.status)) offers.push([chosen.status, `${chosen.status} (0)`]);
+  options(filters.elements.status, [["", "Any status"], ["trouble", `In trouble (${troubled(statuses)})`], ...offers], chosen.status);
+  const words = (found, kept) => [...new Set([...found, ...(kept ? [kept] : [])])].map((word) => [word, word]);
+  const providers = words(state.providers, chosen.provider);
+  options(filters.elements.provider, [["", "Any provider"], ...providers], chosen.provider);
+  show(filters.elements.provider, providers.length > 1 || chosen.provider !== "");
+  const owners = words(state.owners, chosen.owner).map(([word]) => [word, word === page.user ? `${word} (you)` : word]);
+  options(filters.elements.owner, [["", "Any owner"], ...owners], chosen.owner);
+  show(filters.elements.owner, owners.length > 0);
+  if (filters.elements.sort.value !== chosen.sort) filters.elements.sort.value = chosen.sort;
+  show(filters.querySelector("[type=reset]"), filtered);
+  for (const head of table.querySelectorAll("[data-sort]")) {
+    const by = chosen.sort.replace("-", "") === head.dataset.sort;
+    setAttribute(head, "aria-sort", by ? (chosen.sort.startsWith("-") ? "descending" : "ascending") : null);
+  }
+}
 
-search.addEventListener("input", () => {
-  const address = new URL(location.href);
-  if (search.value) address.searchParams.set("q", search.value);
-  else address.searchParams.delete("q");
-  history.replaceState(null, "", address);
+const offered = new WeakMap();
+function options(select, list, value) {
+  const key = JSON.stringify(list);
+  if (offered.get(select) !== key) {
+    offered.set(select, key);
+    fill(select, list.map(([word, text]) => h("option", { value: word }, text)));
+    select.value = value;
+  } else if (select.value !== value) select.value = value;
+}
+
+function drawNews() {
+  const { come, changed, gone } = state.news;
+  const parts = [come.size ? `${come.size} new` : "", changed.size ? `${changed.size} changed` : "", gone.size ? `${gone.size} gone` : ""];
+  const text = parts.filter(Boolean).join(", ");
+  show(at("news"), text !== "");
+  setText(at("news").firstElementChild, text && `On other pages: ${text}.`);
+}
+
+function drawPages() {
+  const nav = at("pages");
+  const { page: number } = state.wanted;
+  show(nav, !state.whole);
+  setText(nav.querySelector("span"), `Page ${number} of ${state.pages}`);
+  const [previous, next] = nav.querySelectorAll("a");
+  setAttribute(previous, "href", number > 1 ? onPage(number - 1) || location.pathname : null);
+  setAttribute(next, "href", number < state.pages ? onPage(number + 1) : null);
+}
+
+function drawBulk() {
+  if (!selection) return;
+  const chosenNames = selection.chosen();
+  show(at("bulk"), chosenNames.length > 0);
+  setText(at("selected"), `${count(chosenNames.length, "service")} selected`);
+  const more = !state.whole && chosenNames.length > 0 && selection.full && chosenNames.length < state.matched;
+  show(at("select-all"), more);
+  setText(at("select-all"), `Select all ${state.matched} that match`);
+}
+
+async function selectAll() {
+  const response = await fetch(`${paths.names()}${query()}`, { headers: { Accept: "application/json" } }).catch(() => null);
+  if (response?.ok) selection.choose((await response.json()).names);
+}
+
+const DEEDS = {
+  restart: ["Restart", "A new version with the same text replaces every replica of each, a few at a time.", "primary"],
+  scale: ["Scale", "New replicas are launched, or the least useful ones are drained and taken down.", "primary"],
+  down: ["Take down", "Every replica of each is drained and taken down. Versions and history stay.", "danger"],
+};
+
+function askBulk(verb) {
+  const dialog = at("dialog-bulk");
+  const form = dialog.querySelector("form");
+  const names = selection.chosen();
+  const [word, what, look] = DEEDS[verb];
+  form.elements.verb.value = verb;
+  setText(at("bulk-title"), `${word} ${count(names.length, "service")}?`);
+  setText(at("bulk-what"), what);
+  fill(at("bulk-names"), names.map((name) => h("li", {}, bdi(name), h("input", { type: "hidden", name: "names", value: name }))));
+  show(at("bulk-target"), verb === "scale");
+  const target = form.elements.target;
+  target.disabled = verb !== "scale";
+  target.required = verb === "scale";
+  target.value = "";
+  const submit = form.querySelector("[type=submit]");
+  setText(submit, word);
+  submit.className = look;
+  dialog.showModal();
+  if (verb === "scale") target.focus();
+}
+
+function choose(fields) {
+  if (Object.entries(fields).every(([field, value]) => chosen[field] === value)) return;
+  Object.assign(chosen, fields);
+  history.replaceState(null, "", query() || location.pathname);
   redraw();
+  reload();
+}
+
+// Another filter or order begins with its first page.
+const moved = () => FIELDS.some((field) => chosen[field] !== state.wanted[field]);
+const { redraw, reload } = live({ state, url: () => page.url + (moved() ? query() : onPage(state.wanted.page)), draw });
+
+poll(page.figures, FIGURES_EVERY, (found) => {
+  figures = found.services;
+  drawLoad();
 });
-search.form.addEventListener("submit", (submit) => submit.preventDefault());
+
+let typing = 0;
+filters.elements.q.value = chosen.q;
+filters.addEventListener("input", (input) => {
+  if (input.target.name !== "q") return choose({ [input.target.name]: input.target.value });
+  clearTimeout(typing);
+  typing = setTimeout(() => choose({ q: input.target.value.trim() }), TYPING);
+});
+filters.addEventListener("submit", (submit) => submit.preventDefault());
+filters.addEventListener("reset", (reset) => {
+  reset.preventDefault();
+  filters.elements.q.value = "";
+  clearTimeout(typing);
+  choose({ q: "", status: "", provider: "", owner: "" });
+});
+table.tHead.addEventListener("click", (click) => {
+  const by = click.target.closest("[data-sort]")?.dataset.sort;
+  if (by && click.target.closest("button")) choose({ sort: chosen.sort === by ? `-${by}` : by });
+});
+at("news").querySelector("button").addEventListener("click", reload);
+if (selection) {
+  at("select-all").addEventListener("click", selectAll);
+  at("select-none").addEventListener("click", () => selection.choose([]));
+  at("bulk").addEventListener("click", (click) => {
+    const verb = click.target.closest("[data-bulk]")?.dataset.bulk;
+    if (verb) askBulk(verb);
+  });
+  document.addEventListener("acted", () => selection.choose([]));
+}

@@ -11,6 +11,7 @@ const ENDS = new Set([
   "FAILED_CLEANUP",
   "PREEMPTED",
 ]);
+const TROUBLE = new Set(["FAILED", "FAILED_CLEANUP", "NOT_READY"]);
 export const CELL = ["id", "revision", "service_id", "number", "version", "state"];
 
 /** Whether the replica has ended. */
@@ -91,28 +92,88 @@ class Timeline {
   }
 }
 
-/** All services, the live replicas as cells, and the rollouts that go on. */
+/** Whether a service is among those that a list is asked for; the server has the same rule in replicas/web/listing.py. */
+export function matches(wanted, service) {
+  const { q, status, provider, owner } = wanted;
+  const text = q.toLowerCase();
+  const found = text === "" || [service.name, service.status, service.reason].some((part) => part.toLowerCase().includes(text));
+  const trouble = status === "trouble" && TROUBLE.has(service.status);
+  const right = status === "" || status === service.status || trouble;
+  return found && right && (provider === "" || service.provider === provider) && (owner === "" || service.owner === owner);
+}
+
+/**
+ * A page of services with the live replicas as cells and the rollouts that go on; and the status of every service there
+ * is. Where all that matches is on one page (`whole`), services come and go by themselves. Else those of the page follow,
+ * and `news` tells what happened to others. `stale` asks for a new snapshot.
+ */
 export class ServicesState {
   constructor(snapshot) {
+    this.index = new Rows();
     this.services = new Rows();
-    this.replicas = new Rows((replica) => !ended(replica));
-    this.rollouts = new Rows((rollout) => rollout.state === "PROGRESSING");
+    // A new service is told of after its rollout.
+    const concerns = (row) => this.whole || this.services.byId.has(row.service_id);
+    this.replicas = new Rows((replica) => !ended(replica) && concerns(replica));
+    this.rollouts = new Rows((rollout) => rollout.state === "PROGRESSING" && concerns(rollout));
     this.load(snapshot);
   }
 
   load(snapshot) {
+    this.stale = false;
     this.cursor = snapshot.cursor;
+    this.wanted = snapshot.wanted;
+    this.pages = snapshot.pages;
+    this.matched = snapshot.matched;
+    this.providers = snapshot.providers;
+    this.owners = snapshot.owners;
+    this.news = { come: new Set(), changed: new Set(), gone: new Set() };
+    this.index.load(snapshot.index.map(([id, revision, status]) => ({ id, revision, status })));
     this.services.load(snapshot.services);
     this.replicas.load(snapshot.replicas);
     this.rollouts.load(snapshot.rollouts);
     this.cards = new Map(this.services.values().map((service) => [service.id, this.#card(service, [])]));
-    for (const replica of this.replicas.values()) this.cards.get(replica.service_id)?.replicas.push(replica);
+    for (const replica of this.replicas.values().sort(byNumber)) this.cards.get(replica.service_id)?.replicas.push(replica);
+  }
+
+  get whole() {
+    return this.pages <= 1;
   }
 
   apply(event) {
-    if (event.kind === "service" && this.services.put(event.data)) this.#touch(event.data.id);
+    if (event.kind === "service") this.#applyService(event.data);
     if (event.kind === "replica" && this.replicas.put(cell(event.data))) this.#touch(event.data.service_id);
     if (event.kind === "rollout" && this.rollouts.put(event.data)) this.#touch(event.data.service_id);
+  }
+
+  #applyService(row) {
+    const before = this.index.byId.get(row.id);
+    const { id, revision, status, forgotten } = row;
+    if (!this.index.put({ id, revision, status, forgotten })) return;
+    const known = this.services.byId.has(id);
+    const fits = !forgotten && matches(this.wanted, row);
+    if (known && (fits || !this.whole || forgotten)) {
+      this.services.put(row);
+      this.#touch(id);
+    } else if (known) this.#leave(id);
+    else if (!this.whole) this.#tell(row, before, fits);
+    else if (fits && before) this.stale = true; // its replicas are not known here
+    else if (fits) {
+      this.services.put(row);
+      this.#touch(id);
+    }
+  }
+
+  #leave(id) {
+    this.services.byId.delete(id);
+    for (const rows of [this.replicas, this.rollouts])
+      for (const row of rows.values()) if (row.service_id === id) rows.byId.delete(row.id);
+    this.cards.delete(id);
+  }
+
+  #tell(row, before, fits) {
+    if (row.forgotten) this.news.gone.add(row.id);
+    else if (fits && !before) this.news.come.add(row.id);
+    else if (fits && before.status !== row.status) this.news.changed.add(row.id);
   }
 
   #card(service, replicas) {
@@ -132,12 +193,20 @@ export class ServicesState {
     const stale = new Map([...this.cards.values()].filter((card) => card.replicas === null).map((c) => [c.service.id, c]));
     for (const card of stale.values()) card.replicas = [];
     if (stale.size > 0) for (const each of this.replicas.values()) stale.get(each.service_id)?.replicas.push(each);
-    for (const card of this.cards.values()) card.replicas.sort(byNumber);
+    for (const card of stale.values()) card.replicas.sort(byNumber);
     return [...this.cards.values()].sort((a, b) => compare(a.service.name, b.service.name));
+  }
+
+  /** How many services there are with each status. */
+  statuses() {
+    const counts = new Map();
+    for (const { status } of this.index.values()) counts.set(status, (counts.get(status) ?? 0) + 1);
+    return counts;
   }
 
   dump() {
     return {
+      index: byId(this.index.values()).map(({ id, revision, status }) => [id, revision, status]),
       services: byId(this.services.values()),
       replicas: byId(this.replicas.values()),
       rollouts: byId(this.rollouts.values()),

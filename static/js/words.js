@@ -105,3 +105,8 @@ export function addressLink(address) {
   if (!/^https?:\/\//i.test(address)) return bdi(address);
   return h("a", { href: address, target: "_blank", rel: "noopener noreferrer", class: "address" }, address.replace(/^https?:\/\//i, ""));
 }
+
+/** A button that copies a text. */
+export function copyButton(text, label) {
+  return h("button", { type: "button", class: "copy small", "aria-label": label, title: label, data: { copy: text } }, "Copy");
+}
