@@ -21,6 +21,7 @@ from replicas.core.values import LIVE, OperationStatus, ServiceStatus  # noqa: E
 from replicas.models import Event, Operation, Replica, Rollout, Service  # noqa: E402
 from replicas.web import intake, outbox  # noqa: E402
 from tests import cast  # noqa: E402
+from tests.browser import crowds  # noqa: E402
 from tests.web import people  # noqa: E402
 from tests.web.scribe import end_session, prune_events, user  # noqa: E402
 
@@ -300,6 +301,9 @@ DOORS = {
         cancel,
         count_events,
         crowd,
+        crowds.endpoint,
+        crowds.sampled,
+        crowds.throng,
         deploy,
         down,
         end_session,

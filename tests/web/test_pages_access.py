@@ -25,11 +25,13 @@ OPERATES = {
     "resume",
     "promote",
     "abort",
+    "bulk",
+    "bulk-operations",
 }
 DEPLOYS = {"new", "edit", "check", "up", "rollback"}
 OF_LOGS = {each.name for each in urls.log_urls}
 ROLES = ["stranger", "viewer", "operator", "deployer", "root"]
-POSTED = {"target": "3", "expected": "1", "text": text()}
+POSTED = {"target": "3", "expected": "1", "text": text(), "verb": "restart", "names": "web"}
 
 
 def every() -> list[URLPattern]:

@@ -28,7 +28,7 @@ def events(trigger: str) -> list[Event]:
 def test_scale_sets_the_target_and_names_who_did_it() -> None:
     deployed(replicas=2)
     answer = post("/services/web/scale", {"target": "5"})
-    assert answer.json() == {"level": "success", "message": "web is to have 5 replicas."}
+    assert (answer.json()["level"], answer.json()["message"]) == ("success", "web is to have 5 replicas.")
     assert Service.objects.get().target == 5
     (event,) = events("scaled")
     assert (event.actor, event.reason) == ("operator", "scaled from 2 to 5 by operator")
