@@ -14,7 +14,7 @@ from replicas.core.values import Desired
 from replicas.core.wording import some
 from replicas.models import Service
 from replicas.web import intake
-from replicas.web.access import OPERATE, allowed
+from replicas.web.access import OPERATE, allowed, refusal, service_of
 from replicas.web.forms import BulkOperationsForm, BulkServicesForm
 from replicas.web.replies import done, invalid, refused
 
@@ -38,14 +38,21 @@ def act_on_services(request: HttpRequest) -> HttpResponse:
     verb, target = form.cleaned_data["verb"], form.cleaned_data["target"]
     actor = request.user.get_username()
     names = form.cleaned_data["names"]
-    found = {each.name: each for each in Service.objects.select_related("version").filter(name__in=names)}
+    mine = Service.objects.select_related("version", "owner").filter(name__in=names)
+    found = {each.name: each for each in mine}
 
     def act(name: str) -> None:
         if name not in found:
             raise No("it is not there any more")
+        _check(request, found[name])
         DOORS[verb](found[name], target, actor)
 
     return _each(request, names, act, "service", SERVICES[verb], to)
+
+
+def _check(request: HttpRequest, service: Service) -> None:
+    if reason := refusal(request.user, OPERATE, service):
+        raise No(reason)
 
 
 def _restart(service: Service, _target: int | None, actor: str) -> None:
@@ -79,6 +86,9 @@ def act_on_operations(request: HttpRequest) -> HttpResponse:
     door = {"cancel": operations.request_cancel, "retry": operations.request_retry}[form.cleaned_data["verb"]]
 
     def act(operation_id: int) -> None:
+        service = service_of({"operation_id": operation_id})
+        if service is not None:
+            _check(request, service)
         door(operation_id, actor=actor)
 
     return _each(request, form.cleaned_data["ids"], act, "operation", OPERATIONS[form.cleaned_data["verb"]], to)

@@ -31,7 +31,6 @@ def services(request: HttpRequest) -> HttpResponse:
         "url": reverse("services.json"),
         "figures": reverse("figures.json"),
         "severity": listing.SEVERITY,
-        "user": request.user.get_username(),
     }
     home = settings.ROLLCALL.home
     elsewhere = "" if home == DEFAULT_HOME else shlex.quote(str(home))  # a new shell would take the usual one

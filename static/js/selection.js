@@ -25,8 +25,9 @@ export class Selection {
     });
   }
 
-  /** A cell with the box of a row. */
-  cell(key, label) {
+  /** A cell with the box of a row; empty where the row cannot be ticked. */
+  cell(key, label, able = true) {
+    if (!able) return h("td", { class: "tick" });
     const box = h("input", { type: "checkbox", "aria-label": `Select ${label}`, data: { tick: key } });
     box.checked = this.#keys.has(String(key));
     return h("td", { class: "tick" }, box);

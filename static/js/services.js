@@ -44,11 +44,14 @@ const onPage = (number) => query(number > 1 ? { page: number } : {});
 
 const selection = page.can.operate ? new Selection({ body, all: at("tick-all"), changed: () => drawBulk() }) : null;
 
+// Of others only who may act on any service; the server asks again.
+const mayActOn = (service) => page.can.any || service.owner === null || service.owner === page.can.user;
+
 function row({ service }) {
   return h(
     "tr",
     { data: { row: service.name } },
-    selection?.cell(service.name, service.name),
+    selection?.cell(service.name, service.name, mayActOn(service)),
     h(
       "td",
       { class: "name" },
@@ -125,7 +128,7 @@ function draw() {
   table.classList.toggle("no-owners", !cards.some(({ service }) => service.owner));
   keyed(body, cards, ({ service }) => service.id, row, update);
   drawLoad();
-  selection?.keep(cards.map(({ service }) => service.name));
+  selection?.keep(cards.filter(({ service }) => mayActOn(service)).map(({ service }) => service.name));
   show(at("empty"), all === 0);
   show(filters, all > 0);
   show(at("listing"), all > 0);
@@ -155,7 +158,7 @@ function drawFilters(filtered) {
   const providers = words(state.providers, chosen.provider);
   options(filters.elements.provider, [["", "Any provider"], ...providers], chosen.provider);
   show(filters.elements.provider, providers.length > 1 || chosen.provider !== "");
-  const owners = words(state.owners, chosen.owner).map(([word]) => [word, word === page.user ? `${word} (you)` : word]);
+  const owners = words(state.owners, chosen.owner).map(([word]) => [word, word === page.can.user ? `${word} (you)` : word]);
   options(filters.elements.owner, [["", "Any owner"], ...owners], chosen.owner);
   show(filters.elements.owner, owners.length > 0);
   if (filters.elements.sort.value !== chosen.sort) filters.elements.sort.value = chosen.sort;

@@ -140,6 +140,18 @@ def test_those_that_refuse_are_named_and_the_others_go_on() -> None:
     assert Service.objects.get(name="alpha").last_version == 2
 
 
+def test_services_of_others_are_left_alone_and_named() -> None:
+    three()
+    for name, owner in (("alpha", "operator"), ("beta", "deployer")):
+        Service.objects.filter(name=name).update(owner=person(owner))
+    told = bulk({"verb": "restart", "names": ["alpha", "beta", "gamma"]}).json()["message"]
+    assert told.startswith("2 services restart. 1 service refused: beta: Service beta belongs to deployer")
+    assert Service.objects.get(name="beta").last_version == 1
+    ids = [cast.operation_of(cast.pending(Service.objects.get(name=name))).pk for name in ("alpha", "beta")]
+    told = bulk({"verb": "cancel", "ids": ids}, "operations/bulk").json()["message"]
+    assert told.startswith(f"1 operation is cancelled. 1 operation refused: {ids[1]}: Service beta belongs")
+
+
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
