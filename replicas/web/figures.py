@@ -1,6 +1,7 @@
 """The traffic of a service over time, for plots."""
 
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -9,7 +10,7 @@ from django.views.decorators.http import require_safe
 from replicas import clock
 from replicas.actions import samples
 from replicas.models.public import stamp
-from replicas.web import recent
+from replicas.web import history, recent
 from replicas.web.access import SEE, allowed
 from replicas.web.replies import service_or_404
 
@@ -25,14 +26,31 @@ def samples_json(request: HttpRequest, name: str) -> JsonResponse:
 
     Up to an hour by the second, beyond it by the minute. A sample covers the `seconds` before its `at`; where none
     does, nothing was measured. For the columns see the model Sample; latencies are milliseconds.
+
+    With `&step=` seconds what plots need, see `history.plots`: `&after=` (a time) and `&cursor=` (of the answer before)
+    ask for what has come since.
     """
-    text = request.GET.get("range", "")
-    length = min(max(int(text), LEAST), MOST) if text.isdecimal() and len(text) < 10 else USUAL
+    length = min(max(_number(request, "range") or USUAL, LEAST), MOST)
+    service, now, step = service_or_404(name).pk, clock.now(), _number(request, "step")
+    if step:
+        return JsonResponse(history.plots(service, now, length, step, _time(request), _number(request, "cursor")))
     resolution = samples.SECOND if timedelta(seconds=length) <= samples.FINE_AGE else samples.MINUTE
-    now = clock.now()
-    columns = samples.series(service_or_404(name).pk, now - timedelta(seconds=length), resolution)
+    columns = samples.series(service, now - timedelta(seconds=length), resolution)
     columns["at"] = [stamp(at) for at in columns["at"]]
     return JsonResponse({"now": stamp(now), "range": length, "resolution": resolution, "columns": columns})
+
+
+def _number(request: HttpRequest, key: str) -> int | None:
+    text = request.GET.get(key, "")
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 else None
+
+
+def _time(request: HttpRequest) -> datetime | None:
+    """`?after=`; None for none, and for what is no time."""
+    with suppress(ValueError):
+        at = datetime.fromisoformat(request.GET.get("after", ""))
+        return at if at.tzinfo else None
+    return None
 
 
 @allowed(SEE)

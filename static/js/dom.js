@@ -15,6 +15,16 @@ export function h(tag, props = {}, ...children) {
   return node;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An SVG element; children are nodes. */
+export function svg(tag, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
 const real = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
 
 /** Let `node` have these children and no others. */

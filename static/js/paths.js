@@ -9,6 +9,7 @@ export const replica = (name, number) => `${service(name)}replicas/${number}/`;
 export const version = (name, number) => `${service(name)}versions/${number}/`;
 export const edit = (name, number) => `${service(name)}edit?version=${number}`;
 export const spec = (name, number) => `${service(name)}versions/${number}/spec`;
+export const samples = (name, query) => `${service(name)}samples.json?${query}`;
 export const terminate = (name, number) => `${replica(name, number)}terminate`;
 export const steer = (name, verb) => `${service(name)}rollout/${verb}`;
 export const plan = (name, number) => `${version(name, number)}plan.json`;

@@ -7,6 +7,7 @@ import { drawRollout } from "./rollout.js";
 import { ServiceState } from "./state.js";
 import { age, fineDuration, localize, setAge, setNow } from "./time.js";
 import { drawOperations, setCount, TimelineView } from "./timeline.js";
+import { Traffic } from "./traffic.js";
 import { addressLink, badge, count, drawCells, inTrouble, sentence, setBadge, wanted } from "./words.js";
 
 const page = pageData();
@@ -21,6 +22,7 @@ const timeline = new TimelineView({
   button: at("older"),
   redraw: () => draw(),
 });
+const traffic = new Traffic(name, state);
 const FLIGHT_MOST = 6;
 let specShown = page.snapshot.service.version;
 
@@ -162,6 +164,7 @@ function draw() {
   show(at("more-flight"), operations.length > FLIGHT_MOST);
   setText(at("more-flight"), `and ${operations.length - FLIGHT_MOST} more`);
   timeline.draw();
+  traffic.read();
   drawSpec(state.service.version);
 }
 
@@ -171,4 +174,4 @@ at("all-events").addEventListener("change", () => {
   else address.searchParams.delete("events");
   location.assign(address);
 });
-live({ state, url: page.url, service: name, draw });
+traffic.start(live({ state, url: page.url, service: name, draw }).feed);

@@ -3,16 +3,16 @@
 //   const node = spark();                                         once
 //   setSpark(node, [0, 2.5, null, 4], { label: "4 requests/s" }); as often as there are new numbers; null is a gap
 
-const SPACE = "http://www.w3.org/2000/svg";
+import { setAttribute, svg } from "./dom.js";
+
 const WIDTH = 120;
 const HEIGHT = 24;
 const EDGE = 1; // room for half a stroke
 
 /** An empty sparkline; it takes its size from the sheet and keeps it. */
 export function spark() {
-  const node = part("svg", { class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
-  node.append(part("path", { class: "area" }), part("path", { class: "line" }));
-  return node;
+  const frame = { class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" };
+  return svg("svg", frame, svg("path", { class: "area" }), svg("path", { class: "line" }));
 }
 
 /** Draw `values` (numbers from 0 up, null where nothing was measured). `top`: the least value of the upper edge. */
@@ -20,9 +20,9 @@ export function setSpark(node, values, { label = "", top = 1 } = {}) {
   const most = Math.max(top, ...values.map((value) => value ?? 0));
   const stretches = runs(values).map(([first, last]) => points(values, first, last, most));
   const [area, line] = node.children;
-  set(line, "d", stretches.map((stretch) => `M${stretch.map(pair).join("L")}`).join(""));
-  set(area, "d", stretches.map(under).join(""));
-  set(node, "aria-label", label);
+  setAttribute(line, "d", stretches.map((stretch) => `M${stretch.map(pair).join("L")}`).join(""));
+  setAttribute(area, "d", stretches.map(under).join(""));
+  setAttribute(node, "aria-label", label);
   node.classList.toggle("empty", stretches.length === 0);
 }
 
@@ -48,13 +48,3 @@ function points(values, first, last, most) {
 
 const pair = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
 const under = (stretch) => `M${stretch[0][0].toFixed(1)} ${HEIGHT}L${stretch.map(pair).join("L")}V${HEIGHT}Z`;
-
-function part(tag, attributes) {
-  const node = document.createElementNS(SPACE, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  return node;
-}
-
-function set(node, name, value) {
-  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
-}

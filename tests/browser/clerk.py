@@ -15,10 +15,10 @@ django.setup()
 from django.db import connection  # noqa: E402
 
 from replicas import clock  # noqa: E402
-from replicas.actions import operations, replicas, rollouts, services, transition  # noqa: E402
+from replicas.actions import endpoints, operations, replicas, rollouts, samples, scaling, services, transition  # noqa: E402
 from replicas.actions.operations import Usage  # noqa: E402
 from replicas.core.values import LIVE, OperationStatus, ServiceStatus  # noqa: E402
-from replicas.models import Event, Operation, Replica, Rollout, Service  # noqa: E402
+from replicas.models import Event, Operation, Replica, Rollout, Sample, Service  # noqa: E402
 from replicas.web import intake, outbox  # noqa: E402
 from tests import cast  # noqa: E402
 from tests.browser import crowds  # noqa: E402
@@ -223,6 +223,42 @@ def _going(name: str) -> Rollout:
     return found
 
 
+def measured(name: str, first: int, last: int, requests: int = 10, refused: int = 0, step: int = 1) -> None:
+    """Samples from `first` to `last` seconds ago, one for each `step` seconds, as the gateway's driver makes them."""
+    now, service = clock.now(), _service(name)
+    samples.keep(
+        [
+            Sample(
+                service=service,
+                resolution=60 if step >= 60 else 1,
+                at=now - timedelta(seconds=ago),
+                seconds=step,
+                requests=requests * step,
+                in_flight=requests / 5,
+                queued=refused,
+                ready=service.ready,
+                p50=20,
+                p95=80,
+                p99=250,
+                codes=[0, (requests - refused) * step, 0, 0, refused * step],
+            )
+            for ago in range(first, last - 1, -step)
+        ]
+    )
+
+
+def decided(name: str, target: int, reason: str, **inputs: float | None) -> None:
+    """The autoscaler wants another number."""
+    service = _service(name)
+    said = {"reason": reason, "memory": {}, "inputs": inputs, "actor": "autoscaler"}
+    assert scaling.autoscale(service.pk, target, base=service.target, **said)  # type: ignore[arg-type]
+
+
+def no_endpoint(name: str, reason: str) -> None:
+    """The gateway cannot serve it."""
+    endpoints.tell(_service(name).pk, "", reason, actor="gateway")
+
+
 def take_down(name: str, purge: bool = False) -> None:
     """Nothing of it is wanted."""
     services.take_down(_service(name).pk, purge=purge, actor="bob")
@@ -304,6 +340,7 @@ DOORS = {
         crowds.endpoint,
         crowds.sampled,
         crowds.throng,
+        decided,
         deploy,
         down,
         end_session,
@@ -315,7 +352,9 @@ DOORS = {
         forget,
         go_on,
         launched,
+        measured,
         newest,
+        no_endpoint,
         noted,
         pending,
         probed,
