@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from controlplane import health
+from replicas.web.api import api_urls
 from replicas.web.metrics import metrics
 
 urlpatterns = [
@@ -11,5 +12,6 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
+    *api_urls,
     path("", include("replicas.web.urls")),
 ]

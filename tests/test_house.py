@@ -163,7 +163,7 @@ def test_the_default_home_is_in_the_project() -> None:
     assert DEFAULT_HOME == BASE / "var"
 
 
-@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "docs/operation.md"])
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "docs/operation.md", "docs/api.md"])
 def test_links_between_documents_lead_somewhere(name: str) -> None:
     text = (BASE / name).read_text()
     for target in re.findall(r"\]\(([^)#]+)\)", text):

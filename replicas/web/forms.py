@@ -1,10 +1,12 @@
 """The forms of the dashboard: what may be posted, with its bounds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 
 from replicas.core.spec.kinds import MOST_REPLICAS
+from replicas.core.values import Scope
 
 BULK_MOST = 500  # things that one post acts on
 TEXT_MOST = 512 * 1024  # characters; the parser has its own, tighter limits and says which one was passed
@@ -82,6 +84,30 @@ class BulkOperationsForm(forms.Form):
 
     verb = forms.ChoiceField(choices=[(verb, verb) for verb in ("cancel", "retry")])
     ids = ManyField(int)
+
+
+class TokenForm(forms.Form):
+    """A new API token: what for, how far it reaches, which services, and for how long."""
+
+    name = forms.CharField(max_length=100, help_text="What uses it, such as: CI of the shop.")
+    scope = forms.ChoiceField(help_text="read sees; operate also scales, restarts and takes down; deploy also applies.")
+    services = forms.CharField(
+        max_length=2000, required=False, label="Only for", help_text="Names of services, by comma; empty for all."
+    )
+    days = forms.TypedChoiceField(
+        label="Expires in",
+        coerce=int,
+        choices=[("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("0", "never")],
+        initial="90",
+    )
+
+    def __init__(self, *args: Any, scopes: Sequence[Scope], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["scope"].choices = [(scope.value, scope.value) for scope in scopes]  # type: ignore[attr-defined]
+
+    def clean_services(self) -> list[str]:
+        """The names."""
+        return [name for part in str(self.cleaned_data["services"]).split(",") if (name := part.strip())]
 
 
 class SpecForm(forms.Form):

@@ -63,6 +63,7 @@ def propose(
     env: Mapping[str, str] | None = None,
     secrets: Mapping[str, str] | None = None,
     base: str | None = None,
+    keep_base: bool = False,
     message: str = "",
     files: bool = False,
     mode: RolloutMode | None = None,
@@ -71,14 +72,15 @@ def propose(
 
     `env` and `secrets` are values given beside the text. Where it has none, those of the active version are kept (of a
     secret also where the text has ***). `base` is the directory that relative paths start from; without it, the one of
-    the active version. `mode`: how the rollout goes about it, in place of what the text says. `files`: also copy and
-    compare what is in the workdir and in local file_mounts, otherwise `carry_out` finds that out; the copy stays for
-    `carry_out`, so whoever does not call that calls `discard`.
+    the active version; with `keep_base` that one's comes first. `mode`: how the rollout goes about it, in place of what
+    the text says. `files`: also copy and compare what is in the workdir and in local file_mounts, otherwise `carry_out`
+    finds that out; the copy stays for `carry_out`, so whoever does not call that calls `discard`.
     """
     document = load(decode(text))
     service = _service_of(document, name)
     active = service.version if service else None
-    base = base or (active.base if active else "") or None
+    kept = active.base if active else ""
+    base = (kept or base if keep_base else base or kept) or None
     parsed = _read(document.text, active, name=name, env=env, secrets=secrets, base=base)
     provider = registry.get(parsed.spec.provider, settings.ROLLCALL.home)
     refuse(document, _complaints(parsed.spec, provider))

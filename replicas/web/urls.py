@@ -57,5 +57,7 @@ account: list[URLPattern] = [
     path("login", accounts.Login.as_view(), name="login"),
     path("logout", auth.LogoutView.as_view(), name="logout"),
     path("password", accounts.PasswordChange.as_view(), name="password_change"),
+    path("tokens", accounts.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke", accounts.revoke, name="revoke"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [*pages, *editor, *posts, *deploys, *account, *log_urls]
