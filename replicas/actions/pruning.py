@@ -70,6 +70,11 @@ def unnamed_replicas(uids: Iterable[str]) -> set[str]:
     return set(uids) - set(Replica.objects.values_list("uid", flat=True))
 
 
+def unnamed_services(names: Iterable[str]) -> set[str]:
+    """Those that no service has."""
+    return set(names) - set(Service.objects.values_list("name", flat=True))
+
+
 def unnamed_versions(uids: Iterable[str]) -> set[str]:
     """Those that no row names."""
     rows = ServiceVersion.objects.values_list("uid", "files_uid")

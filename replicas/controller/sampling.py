@@ -103,7 +103,11 @@ def measured(
         p99=tally.percentile(0.99),
         codes=tally.codes,
         replicas={
-            server.name.removeprefix("r"): [tally.replicas.get(server.name.removeprefix("r"), 0), server.in_flight, 0]
+            (number := server.name.removeprefix("r")): [
+                tally.replicas.get(number, 0),
+                server.in_flight,
+                tally.failures.get(number, 0),
+            ]
             for server in servers
             if not server.out
         },

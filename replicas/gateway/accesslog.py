@@ -13,27 +13,35 @@ MOST_READ = 8 * 1024 * 1024  # in one go: the rest waits in HAProxy's ring
 LOG_BYTES = 16 * 1024 * 1024
 KEPT = 2
 MOST_TIMES = 20_000
+SERVER_FAULTS = {"S", "s"}  # the server's side closed, or its time was over
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the lines since the last sample said of one service. `times`: milliseconds from request to last byte."""
+    """What the lines since the last sample said of one service. `times`: milliseconds from request to last byte.
+
+    `replicas` and `failures`: requests by replica, and those of them that it failed: it took no connection, ended it
+    too early or was silent for too long.
+    """
 
     codes: list[int] = field(default_factory=lambda: [0] * 5)
     times: list[int] = field(default_factory=list)
     replicas: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
 
     @property
     def count(self) -> int:
         """How many requests have ended."""
         return sum(self.codes)
 
-    def add(self, status: int, milliseconds: int, replica: str) -> None:
-        """One request that has ended."""
+    def add(self, status: int, milliseconds: int, replica: str, ended: str = "--") -> None:
+        """One request that has ended; `ended` is HAProxy's termination state (8.5 of its manual)."""
         self.codes[min(max(status // 100, 1), 5) - 1] += 1
         if len(self.times) < MOST_TIMES:
             self.times.append(milliseconds)
         self.replicas[replica] += 1
+        if ended[:1] in SERVER_FAULTS:
+            self.failures[replica] += 1
 
     def percentile(self, share: float) -> float | None:
         """The time under which this share of the requests were; None without requests."""
@@ -110,17 +118,18 @@ class Reader:
         return length >= MOST_READ
 
     def _line(self, line: bytes, lines: dict[int, list[bytes]]) -> None:
-        """`SERVICE STATUS MILLISECONDS SERVER {JSON}`; whatever else HAProxy says is not about a request."""
-        words = line.split(b" ", 4)
-        if len(words) < 5 or not words[4].startswith(b"{"):
+        """`SERVICE STATUS MILLISECONDS SERVER STATE {JSON}`; whatever else HAProxy says is not about a request."""
+        words = line.split(b" ", 5)
+        if len(words) < 6 or not words[5].startswith(b"{"):
             return
         try:
             service, status, milliseconds = int(words[0]), int(words[1]), int(words[2])
         except ValueError:
             return
         tally = self.tallies.setdefault(service, Tally())
-        tally.add(max(status, 0), max(milliseconds, 0), words[3].decode("utf-8", "replace").removeprefix("r"))
-        lines.setdefault(service, []).append(words[4])
+        replica, ended = (word.decode("utf-8", "replace") for word in words[3:5])
+        tally.add(max(status, 0), max(milliseconds, 0), replica.removeprefix("r"), ended)
+        lines.setdefault(service, []).append(words[5])
 
 
 def append(path: Path, data: bytes) -> None:

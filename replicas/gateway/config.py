@@ -165,8 +165,8 @@ LOG = (
 
 
 def _log(service: str) -> str:
-    """The line of a request: four words for the statistics, then the line of the access log."""
-    return f"    log-format '{service} %ST %Ta %s {LOG}'"
+    """The line of a request: five words for the statistics, then the line of the access log."""
+    return f"    log-format '{service} %ST %Ta %s %ts {LOG}'"
 
 
 def _arrival() -> Iterator[str]:

@@ -11,7 +11,8 @@ class Sample(models.Model):
     `requests`: those that arrived, held and refused ones too. `in_flight`, `queued`, `held`: requests at the end of the
     time, `ready`: replicas with traffic (of a minute: their means). `p50`, `p95`, `p99`:
     milliseconds, None without requests. `codes`: answers of each class, 1xx to 5xx. `replicas`: by replica number,
-    `[requests, in flight, failures to connect or to answer]`.
+    `[requests, in flight, requests that it failed]`: it took no connection, ended it too early, or was silent for too
+    long.
     """
 
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="samples")

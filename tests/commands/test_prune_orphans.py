@@ -58,7 +58,9 @@ def age(root: Path, seconds: float = 7200.0) -> None:
 
 
 def test_the_files_of_an_apply_that_was_killed_go(run: Run, cut_off: Path) -> None:
-    told = "what no row names any more: the directories of 1 version and 0 replicas, and 0 operation logs."
+    told = (
+        "what no row names any more: the directories of 1 version and 0 replicas, 0 operation logs and 0 access logs."
+    )
     assert f"Would remove {told}" in run("prune", "--dry-run").out
     assert cut_off.exists()
     assert f"Removed {told}" in run("prune").out
@@ -102,8 +104,24 @@ def test_what_a_purge_left_goes(run: Run, with_files: Path, config: Config) -> N
     assert services.forget(acts.service().pk, actor="controller")
     for each in (version, directory, log):
         age(each)
-    assert "1 version and 1 replica, and 1 operation log." in run("prune").out
+    assert "1 version and 1 replica, 1 operation log and 0 access logs." in run("prune").out
     assert [each.exists() for each in (version, directory, log)] == [False, False, False]
+
+
+def test_access_logs_of_forgotten_services_go_and_those_of_others_stay(run: Run, yaml: Path, config: Config) -> None:
+    run("apply", yaml)
+    name, directory = acts.service().name, config.home / "logs" / "access"
+    directory.mkdir(parents=True)
+    logs = {each: directory / each for each in (f"{name}.log", f"{name}.log.1", "gone.log", "gone.log.2", "young.log")}
+    for each in (*logs.values(), directory / "notes.txt"):
+        each.write_text("{}\n")
+        age(each)
+    age(logs["young.log"], 10)
+    assert "0 operation logs and 2 access logs." in run("prune", "--dry-run").out
+    assert "Removed what no row names any more: " in run("prune").out
+    left = {each.name for each in directory.iterdir()}
+    assert left == {f"{name}.log", f"{name}.log.1", "notes.txt", "young.log"}
+    assert NOTHING not in run("prune").out
 
 
 def test_what_a_row_names_stays_however_old(run: Run, with_files: Path, config: Config) -> None:

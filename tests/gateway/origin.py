@@ -1,19 +1,24 @@
 """A replica for the gateway's tests: `python -m tests.gateway.origin PORT NAME` answers with what it was asked.
 
-/slow?SECONDS waits first; /events streams one line each tenth of a second; /echo sends the body back; /ws is a
-WebSocket that echoes. GET /seen tells how often each path was asked for, and /open how many streams are open.
+/slow?SECONDS waits first; /events streams one line each tenth of a second; /wait answers when its client has left,
+which is too late; /trailers and /gzip answer in those ways; /ws is a WebSocket that echoes. GET /seen tells how often
+each path was asked for, /open how many streams and waits are open, and /cut how many bodies ended too early.
 """
 
 import asyncio
 import base64
 import contextlib
+import gzip
 import hashlib
 import json
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator
 
 seen: Counter[str] = Counter()
 streams = 0
+cut = 0
+ZIPPED = gzip.compress(b"as it is" * 1000, mtime=0)
 Writer = asyncio.StreamWriter
 
 
@@ -24,7 +29,7 @@ async def main() -> None:
 
 
 async def serve(reader: asyncio.StreamReader, writer: Writer) -> None:
-    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, TimeoutError):
         while await one(reader, writer):
             pass
     writer.close()
@@ -38,7 +43,7 @@ async def one(reader: asyncio.StreamReader, writer: Writer) -> bool:
     seen[f"{method} {target}"] += 1
     if target == "/ws":
         return await websocket(headers, reader, writer)
-    length = await skip(reader, headers)
+    length, digest, trailers = await take(reader, headers)
     path, _, query = target.partition("?")
     if path == "/events":
         return await events(writer)
@@ -46,35 +51,77 @@ async def one(reader: asyncio.StreamReader, writer: Writer) -> bool:
         await asyncio.sleep(float(query or 1))
     if path == "/break":
         return False
-    body: object = {"name": sys.argv[2], "method": method, "path": target, "headers": headers, "body": length}
+    if path == "/wait":
+        return await wait(reader)
+    asked = {"method": method, "path": target, "headers": headers, "body": length}
+    body: object = {"name": sys.argv[2], **asked, "digest": digest, "trailers": trailers}
     if path == "/seen":
         body = dict(seen)
     if path == "/open":
         body = streams
+    if path == "/cut":
+        body = cut
+    if path in ANSWERS:
+        writer.write(ANSWERS[path])
+        await writer.drain()
+        return True
     answer(writer, method, json.dumps(body).encode())
     await writer.drain()
     return True
 
 
-async def skip(reader: asyncio.StreamReader, headers: dict[str, str]) -> int:
-    """Read the body; its length."""
+async def take(reader: asyncio.StreamReader, headers: dict[str, str]) -> tuple[int, str, dict[str, str]]:
+    """Read the body: its length, the SHA-256 of it, and its trailers."""
+    global cut
+    total, digest, trailers = 0, hashlib.sha256(), {}
+    try:
+        async for part in parts(reader, headers):
+            total += len(part)
+            digest.update(part)
+        if headers.get("transfer-encoding") == "chunked":
+            while line := (await reader.readline()).strip().decode():
+                name, _, value = line.partition(":")
+                trailers[name.lower()] = value.strip()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        cut += 1
+        raise
+    return total, digest.hexdigest(), trailers
+
+
+async def parts(reader: asyncio.StreamReader, headers: dict[str, str]) -> AsyncIterator[bytes]:
+    """The body as it comes."""
     if headers.get("transfer-encoding") == "chunked":
-        total = 0
-        while size := int((await reader.readline()).split(b";")[0], 16):
-            total += size
-            await reader.readexactly(size + 2)
-        while (await reader.readline()).strip():
-            pass
-        return total
-    left = total = int(headers.get("content-length", "0"))
+        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+            yield (await reader.readexactly(size + 2))[:-2]
+        return
+    left = int(headers.get("content-length", "0"))
     while left:
-        left -= len(await reader.readexactly(min(left, 65536)))
-    return total
+        part = await reader.readexactly(min(left, 65536))
+        left -= len(part)
+        yield part
+
+
+async def wait(reader: asyncio.StreamReader) -> bool:
+    """Until the client has left."""
+    global streams
+    streams += 1
+    try:
+        await asyncio.wait_for(reader.read(1), 60)
+    finally:
+        streams -= 1
+    return False
 
 
 def answer(writer: Writer, method: str, data: bytes) -> None:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode()
     writer.write(head if method == "HEAD" else head + data)
+
+
+ANSWERS = {
+    "/trailers": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Digest\r\n\r\n"
+    b"5\r\nhello\r\n0\r\nX-Digest: of-the-body\r\n\r\n",
+    "/gzip": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(ZIPPED) + ZIPPED,
+}
 
 
 async def events(writer: Writer) -> bool:

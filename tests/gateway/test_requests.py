@@ -230,3 +230,4 @@ def test_the_access_log_has_a_line_for_each_request_and_no_secret(site: Site, se
     assert path.stat().st_mode & 0o077 == 0
     tally = site.reader.take()[served.id]
     assert (tally.count, tally.codes, dict(tally.replicas)) == (2, [0, 1, 0, 0, 1], {"1": 2})
+    assert dict(tally.failures) == {"1": 1}

@@ -38,6 +38,16 @@ def test_a_second_of_traffic_is_a_row(home: object) -> None:
     assert row.replicas == {"1": [100, 7, 0]}
 
 
+def test_failures_are_counted_by_replica(home: object) -> None:
+    entry = Entry(cast.service().pk, "web", 18000)
+    sampler, tally = Sampler(), Tally()
+    for ended in ("--", "SH", "CD", "sH", "SC"):
+        tally.add(200 if ended == "--" else 502, 5, "1", ended)
+    sampler.sample(NOW, [entry], {entry.backend: backend(50)}, {}, {})
+    sampler.sample(NOW, [entry], {entry.backend: backend(55)}, {entry.id: tally}, {})
+    assert Sample.objects.get().replicas == {"1": [5, 0, 3]}
+
+
 def test_a_worker_that_counts_anew_is_no_negative_rate(home: object) -> None:
     entry = Entry(cast.service().pk, "web", 18000)
     sampler = Sampler()
