@@ -33,12 +33,15 @@ class Member:
 
 
 def member(number: int, url: str, weight: int = WEIGHT) -> Member | None:
-    """The member at a replica's `url`; None for a url without a host."""
+    """The member at a replica's `url`; None for one that names no host to speak HTTP with.
+
+    HAProxy refuses its whole configuration for one address that it cannot resolve.
+    """
     parts = urlsplit(url)
-    if not parts.hostname:
+    if not parts.hostname or parts.scheme not in DEFAULT_PORTS:
         return None
     host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname
-    return Member(number, host, parts.port or DEFAULT_PORTS.get(parts.scheme, 80), parts.scheme == "https", weight)
+    return Member(number, host, parts.port or DEFAULT_PORTS[parts.scheme], parts.scheme == "https", weight)
 
 
 @dataclass(frozen=True, slots=True)

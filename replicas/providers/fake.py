@@ -11,7 +11,8 @@
     down_steps                so many steps of a down find it still alive
     fail_down                 the down fails with this text as the reason
 
-All it knows of a replica is one file, `<home>/fake/<replica uid>.json`, so that any process may take over.
+All it knows of a replica is one file, `<home>/fake/<replica uid>.json`, so that any process may take over. Its times
+are of the kernel's boot clock: what ran before a boot is gone after it.
 """
 
 import contextlib
@@ -55,12 +56,17 @@ STEP_SECONDS = 0.05
 SCHEME = "fake://"
 
 
+def steady() -> float:
+    """Seconds since the boot: the same in every process, and no clock that somebody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class FakeProvider:
     """The provider `fake`. `now` gives the seconds of a clock that all processes share."""
 
     name = "fake"
 
-    def __init__(self, home: Path, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, home: Path, now: Callable[[], float] = steady) -> None:
         self._directory = Path(os.path.abspath(home)) / "fake"
         self._now = now
 
@@ -84,7 +90,7 @@ class FakeProvider:
         if script.get("fail_launch") and order.attempt <= script.get("fail_times", order.attempt):
             raise ProviderError(str(script["fail_launch"]))
         now = self._now()
-        began = float(state["began"]) if state else now
+        began = min(float(state["began"]), now) if state else now
         remaining = began + float(script.get("launch_seconds", 0)) - now
         if remaining > 0:
             self._write(order.replica_uid, {"began": began})
@@ -124,6 +130,8 @@ class FakeProvider:
         if "code" in state:
             return _exited(int(state["code"]))
         age = self._now() - float(state["launched"])
+        if age < 0:
+            return Inspection("gone", None, "it ran before the last boot")
         ends = []
         if "exit_after_seconds" in script:
             ends.append((float(script["exit_after_seconds"]), _exited(int(script.get("exit_code", 0)))))

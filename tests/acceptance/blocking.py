@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from tests.acceptance.rows import Row
 from tests.acceptance.scene import Scene
 from tests.support.polling import eventually
+from tests.support.rows import Row
 
 
 class BlockedLogs:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.acceptance.disk import Disk
 from tests.acceptance.scene import Scene
 from tests.support.controlplane import ControlPlane
+from tests.support.disk import Disk
 
 # Variables of the control plane's own, and of whoever starts it, that no replica may see.
 HOSTILE = {

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 
 from controlplane import processes
-from tests.acceptance.disk import Disk
-from tests.acceptance.person import Person
-from tests.acceptance.reader import FeedReader
-from tests.acceptance.rows import LIVE, Row, Rows, broken_chains
-from tests.acceptance.sampler import Sampler
-from tests.support.controlplane import ControlPlane, command_line
+from tests.support.controlplane import ControlPlane, children, command_line
+from tests.support.disk import Disk
+from tests.support.person import Person
 from tests.support.polling import eventually
+from tests.support.reader import FeedReader
+from tests.support.rows import LIVE, Row, Rows, broken_chains
+from tests.support.sampler import Sampler
 
 FUTEX = "202"  # the system call of x86-64 in which a process waits for a lock that another holds
 RECOVERY_SECONDS = 30.0
@@ -207,16 +207,6 @@ class Scene:
             self.sampler.stop()
             left = self.plane.close()
         assert not left, "left running after the control plane was stopped:\n" + "\n".join(left)
-
-
-def children(parent: int) -> list[int]:
-    """The running children of a process, the oldest first."""
-    found = []
-    for pid in processes.pids():
-        stat = processes.stat(pid)
-        if stat and int(stat[1]) == parent:
-            found.append((int(stat[19]), pid))
-    return [pid for _, pid in sorted(found)]
 
 
 def system_call(pid: int) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance import texts
-from tests.acceptance.rows import LIVE, Rows
 from tests.support.controlplane import ControlPlane
 from tests.support.polling import eventually
+from tests.support.rows import LIVE, Rows
 
 pytestmark = pytest.mark.acceptance
 

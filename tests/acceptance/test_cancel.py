@@ -10,9 +10,9 @@ from pathlib import Path
 from controlplane import processes
 from tests.acceptance import texts
 from tests.acceptance.blocking import BlockedLogs
-from tests.acceptance.rows import Row
 from tests.acceptance.scene import Scene
 from tests.support.polling import eventually
+from tests.support.rows import Row
 
 SLOW_SETUP = "echo setup has begun; setsid sleep 300 & trap '' TERM; sleep 301"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance import texts
-from tests.acceptance.person import Person
-from tests.acceptance.rows import LIVE
 from tests.acceptance.scene import Scene
+from tests.support.person import Person
 from tests.support.polling import eventually
+from tests.support.rows import LIVE
 
 # Answers with what the file ANSWER says: a status, or `hang` to accept nothing any more.
 OBEDIENT = """\

@@ -14,8 +14,8 @@ import pytest
 
 from controlplane import processes
 from tests.acceptance import texts
-from tests.acceptance.rows import LIVE, Row
 from tests.acceptance.scene import Scene
+from tests.support.rows import LIVE, Row
 
 SECONDS = float(os.environ.get("ROLLCALL_CHAOS_SECONDS", "60"))
 SEED = int(os.environ.get("ROLLCALL_CHAOS_SEED") or random.randrange(10**6))

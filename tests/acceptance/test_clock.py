@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -15,26 +13,9 @@ from tests.acceptance import texts
 from tests.acceptance.scene import Scene
 from tests.support.needs import needs
 from tests.support.polling import eventually
+from tests.support.wallclock import WallClock
 
 pytestmark = needs("cc")
-
-SOURCE = Path(__file__).with_name("wallclock.c")
-
-
-class WallClock:
-    """What every process of a control plane takes for the wall clock. The kernel's other clocks go on as they do."""
-
-    def __init__(self, folder: Path) -> None:
-        library, self._file = folder / "wallclock.so", folder / "wallclock"
-        compile_it = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE)]
-        subprocess.run(compile_it, check=True, timeout=60)
-        self._file.write_bytes(bytes(8))
-        self.environment = {"LD_PRELOAD": str(library), "WALL_CLOCK": str(self._file)}
-
-    def jump(self, seconds: int) -> None:
-        """To so many seconds from the true time. The file is mapped, so it is written in place."""
-        with self._file.open("r+b") as file:
-            file.write(seconds.to_bytes(8, sys.byteorder, signed=True))
 
 
 def test_the_clock_jumps_an_hour(new_scene: Callable[..., Scene], tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from replicas.gateway import runtime
-from tests.acceptance.rows import LIVE, Rows
 from tests.support.controlplane import BASE, ControlPlane
 from tests.support.load import load
 from tests.support.polling import eventually
+from tests.support.rows import LIVE, Rows
 
 pytestmark = pytest.mark.acceptance
 

@@ -10,11 +10,11 @@ import pytest
 from controlplane import processes
 from tests.acceptance import texts
 from tests.acceptance.conftest import HOSTILE
-from tests.acceptance.disk import LARGE
-from tests.acceptance.rows import Row
 from tests.acceptance.scene import Scene
 from tests.support.controlplane import PASSWORD
+from tests.support.disk import LARGE
 from tests.support.polling import eventually
+from tests.support.rows import Row
 
 ONCE = "restart: {max_never_ready: 1}"  # after the first failure nothing more is launched
 STAYS = "sleep 1000 & disown; setsid sleep 1001 & disown; (setsid nohup sleep 1002 > /dev/null 2>&1 &)"

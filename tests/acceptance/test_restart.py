@@ -15,10 +15,10 @@ import pytest
 
 from controlplane import processes
 from tests.acceptance import texts
-from tests.acceptance.rows import Row
 from tests.acceptance.scene import Scene, wait_gone
 from tests.support.controlplane import BASE
 from tests.support.polling import eventually
+from tests.support.rows import Row
 
 STUBBORN = "trap '' TERM; echo stubborn; while true; do sleep 0.2; done"
 

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from tests.acceptance import texts
-from tests.acceptance.capacity import Capacity
-from tests.acceptance.rows import LIVE, Row
 from tests.acceptance.scene import PARTS, Scene
+from tests.support.capacity import Capacity
 from tests.support.polling import eventually
+from tests.support.rows import LIVE, Row
 
 UPDATES = int(os.environ.get("ROLLCALL_UPDATES", "6"))
 SEED = int(os.environ.get("ROLLCALL_UPDATES_SEED") or random.randrange(10**6))

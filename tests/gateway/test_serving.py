@@ -79,6 +79,18 @@ def test_only_ready_replicas_have_traffic(home: Path, monkeypatch: pytest.Monkey
     assert {seat.member.number: seat.listed for seat in serving.seats([service.pk])} == {1: False, 2: True}
 
 
+def test_a_replica_that_does_not_speak_http_has_no_traffic(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its address means nothing to HAProxy, which would refuse the configuration of every service for it."""
+    stage = Stage(monkeypatch)
+    try:
+        service = cast.service(target=2)
+        stage.settle(service)
+    finally:
+        stage.close()
+    assert {url.partition(":")[0] for url in Replica.objects.values_list("url", flat=True)} == {"fake"}
+    assert serving.seats([service.pk]) == []
+
+
 @pytest.mark.parametrize(
     ("balancer", "said"),
     [

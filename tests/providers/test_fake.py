@@ -155,3 +155,30 @@ def test_another_process_sees_the_same(cast: Cast, clock: Clock) -> None:
     clock.seconds += 5
     assert other.inspect(launched.handle).kind == "exited"
     assert json.loads((cast.home / "fake" / "r1.json").read_text())["launched"] == 1000.0
+
+
+def test_a_wall_clock_that_is_set_changes_nothing(tmp_path: Path) -> None:
+    """All it notes is by the kernel's boot clock, the same for every process and set by nobody."""
+    cast = Cast(FakeProvider(tmp_path / "home"), tmp_path / "home", tmp_path)
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    cast.launch(cast.order())
+    noted = json.loads((tmp_path / "home" / "fake" / "r1.json").read_text())
+    after = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert before <= noted["began"] <= noted["launched"] <= after
+
+
+def test_what_was_launched_before_a_boot_is_gone_after_it(cast: Cast, clock: Clock) -> None:
+    launched = cast.provider.launch(cast.order(), None)
+    assert isinstance(launched, Launched)
+    clock.seconds = 5.0
+    assert cast.provider.inspect(launched.handle).kind == "gone"
+    assert probe(cast, launched.url).error is not None
+
+
+def test_a_launch_that_a_boot_interrupted_begins_anew(cast: Cast, clock: Clock) -> None:
+    order = cast.order(fake={"launch_seconds": 30})
+    cast.provider.launch(order, None)
+    clock.seconds = 5.0
+    waiting = cast.provider.launch(order, None)
+    assert isinstance(waiting, Waiting)
+    assert "takes 30.0 s more" in waiting.reason

@@ -85,8 +85,8 @@ class ControlPlane:
         self.process.kill()
         self.process.wait(10)
 
-    def close(self) -> list[str]:
-        """End everything that carries this home in its environment, and remove the home.
+    def close(self, keep: bool = False) -> list[str]:
+        """End everything that carries this home in its environment, and remove the home unless it is to be kept.
 
         What was still running after a stop: such as replicas, which a test should have taken down.
         """
@@ -102,7 +102,8 @@ class ControlPlane:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
-        shutil.rmtree(self.home, ignore_errors=True)
+        if not keep:
+            shutil.rmtree(self.home, ignore_errors=True)
         return left
 
     # --- looking --------------------------------------------------------------------------------------------------
@@ -202,3 +203,13 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
     except OSError:
         return "?"
+
+
+def children(parent: int) -> list[int]:
+    """The running children of a process, the oldest first."""
+    found = []
+    for pid in processes.pids():
+        stat = processes.stat(pid)
+        if stat and int(stat[1]) == parent:
+            found.append((int(stat[19]), pid))
+    return [pid for _, pid in sorted(found)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from controlplane import processes
-from tests.acceptance.rows import LIVE, Rows
+from tests.support.rows import LIVE, Rows
 
 SECONDS = 0.05
 SETTLED_SECONDS = 3.0  # a plan that was made before the wish may be carried out a moment after it

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tests.acceptance.rows import Row, Rows
+from tests.support.rows import Row, Rows
 
 SECONDS = 0.05
 LISTED = """

@@ -1,14 +1,15 @@
 """A browser's websocket on the feed: collects every event, and comes back with its cursor whenever it is cut off."""
 
 import json
+import socket
 import threading
 import time
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
-from tests.acceptance.person import Person
+from tests.support.person import Person
 
 BROKEN = (ConnectionClosed, InvalidHandshake, InvalidMessage, OSError, EOFError, TimeoutError)
 
@@ -23,6 +24,7 @@ class FeedReader(threading.Thread):
         self.events: list[dict[str, Any]] = []
         self.connections = 0
         self.resets: list[str] = []
+        self._socket: ClientConnection | None = None
         self._over = threading.Event()
 
     def run(self) -> None:
@@ -38,10 +40,21 @@ class FeedReader(threading.Thread):
                     max_size=None,
                 ) as ws:
                     self.connections += 1
+                    self._socket = ws
                     while not self._over.is_set():
                         self._take(json.loads(ws.recv(timeout=12)))
             except BROKEN:
                 time.sleep(0.1)
+
+    def drop(self) -> bool:
+        """Cut the line without a word, as a network does; False when there is none."""
+        if self._socket is None:
+            return False
+        try:
+            self._socket.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return False
+        return True
 
     def stop(self) -> None:
         """Read no more."""
