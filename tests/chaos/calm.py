@@ -36,6 +36,7 @@ class Judge:
         self.sampler = sampler
         self.history = invariants.History(world)
         self.logs = invariants.Logs(world)
+        self.spared: dict[str, list[int]] = {}  # the pids of services that nobody touches
 
     def judge(self) -> Calm:
         """Wait for rest, then look at everything."""
@@ -96,4 +97,14 @@ class Judge:
         for part in CAST:  # what had come to rest has stayed so
             if not part.restless:
                 faults += invariants.unfulfilled(self.world, part, self.operator.wishes[part.name])
-        return faults + self.sampler.faults
+        return faults + self.disturbed() + self.sampler.faults
+
+    def disturbed(self) -> list[str]:
+        """Services that nobody touches, and that run as other processes than before."""
+        faults = []
+        for part in CAST:
+            if part.spared:
+                pids = [row["pid"] for row in self.world.rows.replicas(part.name, "READY")]
+                if self.spared.setdefault(part.name, pids) != pids:
+                    faults.append(f"{part.name} ran as {self.spared[part.name]} and runs as {pids}")
+        return faults

@@ -10,7 +10,8 @@ SURGE = 1
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A service. `restless`: it never comes to rest by its nature; `hopeless`: it is given up in the end.
+    """A service. `restless`: it never comes to rest by its nature; `hopeless`: it is given up in the end; `spared`:
+    nobody does anything to it, and it must never notice what is done to the others.
 
     `most`: replicas that are wanted at most; `own`: keys of its own, as lines of YAML.
     """
@@ -23,6 +24,7 @@ class Part:
     mode: str = "rolling"
     restless: bool = False
     hopeless: bool = False
+    spared: bool = False
     never_ready: int = 1000
 
     @property
@@ -63,6 +65,7 @@ def _fake(part: Part, bad: str) -> str:
 
 TALK = {"LINES": "100", "FAST_LINES": "5000", "FAST_UNTIL": "550000"}  # past one whole file of a log
 CAST = (
+    Part("spared", spared=True),
     Part("steady"),
     Part("slow", {"START_SECONDS": "3"}),
     Part("stubborn", {"STUBBORN": "1"}, most=2, first=1),

@@ -234,7 +234,7 @@ class Enemy:
         rows = [
             row | {"name": f"{part.name} {row['number']}"}
             for part in CAST
-            if part.local
+            if part.local and not part.spared
             for row in self.world.rows.replicas(part.name, "STARTING", "READY", "NOT_READY", "DRAINING")
         ]
         return act.chosen([row for row in rows if row["pid"] and row["handle"] and processes.stat(row["pid"])])

@@ -8,12 +8,13 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from tests.chaos import plan
 from tests.chaos.calm import Calm, Judge
+from tests.chaos.cast import CAST
 from tests.chaos.enemy import Enemy
 from tests.chaos.operator import Operator
 from tests.chaos.plan import Act, Round
@@ -28,7 +29,7 @@ SHOWN = 200  # lines of the timeline
 class Chaos:
     """One run in a home of its own. `play` gives what is wrong; `told` is the timeline."""
 
-    def __init__(self, seed: int, seconds: tuple[float, float] = ROUND_SECONDS) -> None:
+    def __init__(self, seed: int) -> None:
         self.seed = seed
         self.aloud = False
         self.world = World()
@@ -36,15 +37,18 @@ class Chaos:
         self.enemy = Enemy(self.world)
         self.sampler = Sampler(self.world.rows)
         self.judge = Judge(self.world, self.operator, self.sampler)
-        self.rounds: Iterable[Round] = plan.rounds(
-            seed, seconds, {"operator": self.operator.weights, "enemy": self.enemy.weights}, list(self.operator.wishes)
-        )
+        self.rounds: Iterable[Round] = self.rounds_of(seed)
         self.played: list[Round] = []
         self.told: list[str] = []
         self.done: Counter[str] = Counter()
         self.calms: list[Calm] = []
         self.crashes: list[str] = []
         self.began = 0.0
+
+    def rounds_of(self, seed: int, seconds: tuple[float, float] = ROUND_SECONDS) -> Iterator[Round]:
+        """The rounds of a seed, each between so many seconds long."""
+        weights = {"operator": self.operator.weights, "enemy": self.enemy.weights}
+        return plan.rounds(seed, seconds, weights, [part.name for part in CAST if not part.spared])
 
     # --- playing --------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ def main() -> None:
     began = time.monotonic()
     talker = Talker()
     talker.start()
-    time.sleep(given("START_SECONDS", 0))
+    time.sleep(given("START_SECONDS", 0))  # a slow start is what it acts out
     with socket.create_server(("127.0.0.1", int(os.environ["PORT"])), backlog=64) as server:
         server.settimeout(0.25)
         while time.monotonic() - began < given("LIFE_SECONDS", float("inf")):
