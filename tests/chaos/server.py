@@ -59,7 +59,7 @@ def answer(connection: socket.socket, talker: Talker, began: float) -> None:
             well, sick = given("WELL_SECONDS", float("inf")), given("SICK_SECONDS", 0)
             fine = os.environ.get("BAD") != "sick" and (time.monotonic() - began) % (well + sick) < well
             if b"/hold" in asked.split(b"\r\n")[0]:
-                time.sleep(HOLD_SECONDS)
+                time.sleep(HOLD_SECONDS)  # an answer that takes long
             elif b"/lines" in asked.split(b"\r\n")[0]:
                 fine, body = True, b"%d\n" % talker.written
             status = b"200 OK" if fine else b"503 Sick"
