@@ -31,9 +31,9 @@ def forget_versions() -> int:
     return len(unused)
 
 
-def run(_number: int) -> None:
-    """Prune once, by the settings."""
-    older = timedelta(days=settings.ROLLCALL.prune_days)
+def run(days: float) -> None:
+    """Prune once: what ended more than `days` ago, or, where that is below 0, what the settings say."""
+    older = timedelta(days=settings.ROLLCALL.prune_days if days < 0 else days)
     pruning.prune(clock.now() - older, forget_replica=forget_replica)
     forget_versions()
     left = orphans.remove()

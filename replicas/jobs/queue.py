@@ -20,6 +20,7 @@ PROBE = "replicas.jobs.probe.run"
 BEAT = "replicas.jobs.beats.run"
 PRUNING = "replicas.jobs.pruning.run"
 SIGNAL = "replicas.jobs.signals.run"
+USUAL_DAYS = -1.0
 PROBE_TIMEOUT_SECONDS = 300  # a probe job works for up to four minutes
 
 
@@ -36,7 +37,7 @@ def troubles() -> tuple[type[Exception], ...]:
     return (TROUBLE,)
 
 
-def send(target: str, argument: int, lane: Lane, **options: Any) -> None:
+def send(target: str, argument: float, lane: Lane, **options: Any) -> None:
     """Put a message into the queue of a lane. Raises Away."""
     try:
         async_task(target, argument, cluster=lane.value, save=False, **options)
@@ -69,9 +70,9 @@ def when_acknowledged(call: Callable[[Lane], None]) -> None:
     post_execute.connect(acknowledged, weak=False, dispatch_uid="beats")
 
 
-def offer_pruning() -> None:
-    """Ask the short lane to remove old history."""
-    send(PRUNING, 0, Lane.SHORT)
+def offer_pruning(days: float = USUAL_DAYS) -> None:
+    """Ask the short lane to remove what ended more than `days` ago; USUAL_DAYS: what the settings say."""
+    send(PRUNING, days, Lane.SHORT)
 
 
 def offer_signal(service_id: int) -> None:

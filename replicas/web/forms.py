@@ -110,6 +110,12 @@ class TokenForm(forms.Form):
         return [name for part in str(self.cleaned_data["services"]).split(",") if (name := part.strip())]
 
 
+class PruneForm(forms.Form):
+    """`days`: what ended before that goes."""
+
+    days = forms.FloatField(min_value=0, max_value=36500)
+
+
 class SpecForm(forms.Form):
     """A YAML text that is to become a version.
 

@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, path
 
-from replicas.web import accounts, bulk, editing, figures, mutations, steering, versions, views
+from replicas.web import accounts, bulk, editing, figures, mutations, steering, system, versions, views
 from replicas.web.logviews import log_urls
 
 pages: list[URLPattern] = [
@@ -28,6 +28,9 @@ pages: list[URLPattern] = [
     ),
     path("operations/", views.operations, name="operations"),
     path("operations.json", views.operations_json, name="operations.json"),
+    path("system/", system.system, name="system"),
+    path("system.json", system.system_json, name="system.json"),
+    path("system/disk.json", system.disk_json, name="disk.json"),
 ]
 editor: list[URLPattern] = [
     path("new", editing.new, name="new"),
@@ -53,6 +56,10 @@ posts: list[URLPattern] = [
     path("operations/<int:operation_id>/cancel", mutations.cancel, name="cancel"),
     path("operations/<int:operation_id>/retry", mutations.retry, name="retry"),
 ]
+administers: list[URLPattern] = [
+    path("system/prune.json", system.prune_json, name="prune.json"),
+    path("system/prune", system.prune, name="prune"),
+]
 account: list[URLPattern] = [
     path("login", accounts.Login.as_view(), name="login"),
     path("logout", auth.LogoutView.as_view(), name="logout"),
@@ -60,4 +67,4 @@ account: list[URLPattern] = [
     path("tokens", accounts.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", accounts.revoke, name="revoke"),
 ]
-urlpatterns: list[URLPattern | URLResolver] = [*pages, *editor, *posts, *deploys, *account, *log_urls]
+urlpatterns: list[URLPattern | URLResolver] = [*pages, *editor, *posts, *deploys, *administers, *account, *log_urls]

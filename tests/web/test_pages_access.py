@@ -28,10 +28,11 @@ OPERATES = {
     "bulk",
     "bulk-operations",
 }
+ADMINISTERS = {each.name for each in urls.administers}
 DEPLOYS = {"new", "edit", "check", "up", "rollback"}
 OF_LOGS = {each.name for each in urls.log_urls}
 ROLES = ["stranger", "viewer", "operator", "deployer", "root"]
-POSTED = {"target": "3", "expected": "1", "text": text(), "verb": "restart", "names": "web"}
+POSTED = {"target": "3", "expected": "1", "text": text(), "verb": "restart", "names": "web", "days": "1"}
 
 
 def every() -> list[URLPattern]:
@@ -58,16 +59,17 @@ def ask(role: str | None, pattern: URLPattern, json: bool = False) -> HttpRespon
     """The address as that person: posted where it acts, else fetched."""
     client = browser(role)
     headers = {"Accept": "application/json"} if json else {}
-    posts = pattern in [*urls.posts, *urls.deploys] or pattern.name in {"check", "logout"}
-    return (client.post if posts else client.get)(address(pattern), POSTED if posts else None, headers=headers)
+    posts = pattern in [*urls.posts, *urls.deploys] or pattern.name in {"check", "logout", "prune"}
+    data = POSTED if posts or pattern.name == "prune.json" else None
+    return (client.post if posts else client.get)(address(pattern), data, headers=headers)
 
 
 def allowed(role: str, name: str) -> bool:
     """The rule: seeing needs view, acting needs operate or deploy on top; one's own account needs nothing."""
     if name in {"login", "logout", "password_change"}:
         return True
-    powers = {"stranger": "", "viewer": "v", "operator": "vo", "deployer": "vd", "root": "vod"}[role]
-    needed = "v" + ("o" if name in OPERATES else "d" if name in DEPLOYS else "")
+    powers = {"stranger": "", "viewer": "v", "operator": "vo", "deployer": "vd", "root": "voda"}[role]
+    needed = "v" + ("o" if name in OPERATES else "d" if name in DEPLOYS else "a" if name in ADMINISTERS else "")
     return all(power in powers for power in needed)
 
 
