@@ -1,6 +1,7 @@
 // Ask for JSON again and again: not while nobody looks, at once when somebody looks again, and slower while it fails.
 
 const SLOWEST = 30_000;
+const PATIENCE = 8000;
 
 /**
  * Call `receive(json)` with what `url` gives, every `wait` ms; `failed(error)` when it gives nothing. One request at a
@@ -16,7 +17,7 @@ export function poll(url, wait, receive, failed = () => {}) {
     if (asking || document.hidden) return;
     asking = true;
     try {
-      const response = await fetch(url, { headers: { Accept: "application/json" }, cache: "no-store" });
+      const response = await fetch(url, { headers: { Accept: "application/json" }, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
       if (!response.ok) throw new Error(`the server answered with ${response.status}`);
       receive(await response.json());
       faults = 0;
@@ -25,7 +26,7 @@ export function poll(url, wait, receive, failed = () => {}) {
       failed(error);
     } finally {
       asking = false;
-      timer = setTimeout(ask, Math.min(wait * 2 ** Math.min(faults, 4), Math.max(SLOWEST, wait)));
+      timer = setTimeout(ask, Math.min(wait * 2 ** Math.min(faults, 3), Math.max(SLOWEST, wait)));
     }
   }
 

@@ -80,6 +80,7 @@ function answered(state) {
   draw(state);
 }
 
+if (matchMedia("(max-width: 760px)").matches) at("settings").open = false;
 draw(page.snapshot);
 showConnection();
 poll(page.url, EVERY, answered, () => {

@@ -1,7 +1,10 @@
-"""What the clerk writes for pages of many things: crowds of services, their addresses and their traffic."""
+"""What the clerk writes for pages of many things: crowds of services, their addresses and traffic, signs of life."""
+
+from datetime import timedelta
 
 from replicas import clock
-from replicas.models import Sample, Service
+from replicas.actions import leases
+from replicas.models import Heartbeat, Sample, Service
 from replicas.web import intake
 from tests.web import people
 
@@ -22,3 +25,14 @@ def sampled(name: str, requests: int, in_flight: float) -> None:
     """The gateway's figures of the last ten seconds."""
     service = Service.objects.get(name=name)
     Sample.objects.create(service=service, at=clock.now(), seconds=10, requests=requests, in_flight=in_flight)
+
+
+def beat(part: str, ago: float = 0) -> None:
+    """A sign of life of a part, `ago` seconds ago."""
+    leases.beat(part)
+    Heartbeat.objects.filter(name=part).update(at=clock.now() - timedelta(seconds=ago))
+
+
+def lease(holder: str) -> None:
+    """A controller holds the lease for an hour."""
+    leases.acquire("controller", holder, 3600)

@@ -20,6 +20,7 @@ PATHS = [
     "/services/{name}/replicas/1/",
     "/services/{name}/edit",
     "/operations/",
+    "/system/",
     "/services/{name}/versions/",
     "/services/{name}/versions/1/",
     "/services/{name}/versions/compare?old=1&new=1",
@@ -147,6 +148,9 @@ def test_keys_lead_around(visit: Visit, clerk: Scribe) -> None:
         page.keyboard.press("g")
         page.keyboard.press("o")
         expect(page).to_have_title(re.compile("Operations"))
+        page.keyboard.press("g")
+        page.keyboard.press("y")
+        expect(page).to_have_title(re.compile("System"))
         page.keyboard.press("g")
         page.keyboard.press("s")
         expect(page.locator("h1")).to_contain_text("Services")
