@@ -18,8 +18,8 @@ from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
 
 from replicas import clock  # noqa: E402
-from replicas.actions import transition  # noqa: E402
-from replicas.core.values import LIVE, OperationStatus, ReplicaState  # noqa: E402
+from replicas.actions import roles, transition  # noqa: E402
+from replicas.core.values import LIVE, OperationStatus, ReplicaState, Role  # noqa: E402
 from replicas.models import Event, Operation, Replica, Service, ServiceVersion  # noqa: E402
 
 
@@ -43,6 +43,18 @@ def change_user(name: str, **fields: Any) -> None:
 def revoke(name: str) -> None:
     """Take all permissions away from a user."""
     get_user_model().objects.get(username=name).user_permissions.clear()
+
+
+def role(name: str, role: str) -> None:
+    """Give a user a role; "" takes it away."""
+    roles.give(get_user_model().objects.get(username=name), Role(role) if role else None)
+
+
+def set_password(name: str, password: str) -> None:
+    """What changing the password elsewhere does."""
+    person = get_user_model().objects.get(username=name)
+    person.set_password(password)
+    person.save()
 
 
 def end_session(key: str) -> None:
@@ -191,6 +203,8 @@ DOORS = {
         user,
         change_user,
         revoke,
+        role,
+        set_password,
         end_session,
         service,
         emit,
