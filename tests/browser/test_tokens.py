@@ -32,7 +32,7 @@ def test_a_token_is_made_used_and_revoked(visit: Visit, desk: Desk) -> None:
         page.locator("details.menu summary").click()
         page.get_by_role("link", name="API tokens").click()
         expect(page.get_by_text("You have no tokens.")).to_be_visible()
-        page.get_by_label("Name").fill("CI of the shop")
+        page.get_by_label("Name", exact=True).fill("CI of the shop")
         page.get_by_label("Scope").select_option("deploy")
         page.get_by_label("Only for").fill("web, api")
         page.get_by_role("button", name="Make the token").click()
@@ -56,7 +56,7 @@ def test_the_page_is_fit_to_be_used(visit: Visit, scheme: str, width: int) -> No
     with visit(color_scheme=scheme, viewport={"width": width, "height": 800}) as visitor:
         page = visitor.goto("/tokens")
         for text in (hostile.ALL["image"], "x" * 100):
-            page.get_by_label("Name").fill(text)
+            page.get_by_label("Name", exact=True).fill(text)
             page.get_by_role("button", name="Make the token").click()
         assert page.evaluate("() => window.pwned") is None
         assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
