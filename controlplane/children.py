@@ -20,7 +20,8 @@ class Child:
     `beat` names the file (in the run directory) whose time changes while the child works; "" means that only its
     exit tells. `delays`: seconds before it is started again, after one death soon after its start, two, and so on.
     `after` names the child without whose work no beat can be expected. `listens`: gets the socket. `grace`: seconds
-    that it may take to stop. All of them together must leave room in the ten that are promised.
+    that it may take to stop. `last`: it is asked to stop when those that are not `last` have ended. The longest grace
+    of these and the longest of those must leave room in the ten seconds that are promised.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Child:
     after: str = ""
     listens: bool = False
     grace: float = 7.5
+    last: bool = False
     delays: tuple[float, ...] = DELAYS
 
 
@@ -68,7 +70,8 @@ def gateway(python: str) -> tuple[Child, ...]:
             {"ROLLCALL_PROCESS": "gateway"},
             beat="beat-gateway",
             after="controller",
-            grace=3.0,
+            grace=2.0,
+            last=True,  # requests are served while the others end
             delays=(0.0, 0.0, 0.2, 0.5, 1.0, 1.0, 2.0, 5.0),  # all traffic waits for it
         ),
     )

@@ -36,6 +36,7 @@ class Run:
     pulse: Pulse
     lines: Lines = field(default_factory=Lines)
     fault: str = ""
+    asked: float | None = None  # to stop, and when
 
 
 @dataclass(slots=True)
@@ -136,7 +137,8 @@ class Supervisor:
         seconds, self.ticked = now - self.ticked, now
         self.output.terminal.flush()
         if self.stopping_since is not None:
-            self._kill_late(now - self.stopping_since)
+            self._ask_to_stop(now)
+            self._kill_late(now)
             return
         for place in self.places.values():
             if place.run is None:
@@ -254,21 +256,30 @@ class Supervisor:
                 self._begin_to_stop()
             elif number != signal.SIGHUP:
                 self._say("told to stop twice: killing what is left")
-                self._kill_late(float("inf"))
+                for place in self.places.values():
+                    self._kill(place, "was not given time to stop")
 
     def _begin_to_stop(self) -> None:
-        """Ask each child's leader to stop. A signal to a pool's whole group would hang it."""
+        """Say so, and ask everybody whose turn it is."""
         self._say("stopping; once more kills at once")
         self.stopping_since = time.monotonic()
-        for place in self.places.values():
-            if place.run is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(place.run.pid, signal.SIGTERM)
+        self._ask_to_stop(self.stopping_since)
 
-    def _kill_late(self, seconds: float) -> None:
-        """Kill each child that has had its time; `seconds` have passed since it was asked to stop."""
+    def _ask_to_stop(self, now: float) -> None:
+        """Ask each child's leader to stop, the last ones when the others have ended. A signal to a pool's whole group
+        would hang it."""
+        others = any(place.run is not None and not place.child.last for place in self.places.values())
         for place in self.places.values():
-            if place.run is not None and seconds > place.child.grace:
+            if place.run is None or place.run.asked is not None or (place.child.last and others):
+                continue
+            place.run.asked = now
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(place.run.pid, signal.SIGTERM)
+
+    def _kill_late(self, now: float) -> None:
+        """Kill each child that was asked to stop and has had its time."""
+        for place in self.places.values():
+            if place.run and place.run.asked is not None and now - place.run.asked > place.child.grace:
                 self._kill(place, "did not stop in time")
 
     def _kill(self, place: Place, fault: str) -> None:

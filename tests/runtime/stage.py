@@ -1,6 +1,7 @@
 """A supervisor over children from a table, as a process of its own: `python -m tests.runtime.stage DIRECTORY`.
 
-DIRECTORY holds `table.json`: a list of {name, code (Python), beat, after, grace}. Patience can be shortened there too.
+DIRECTORY holds `table.json`: a list of {name, code (Python), beat, after, grace, last}. Patience can be shortened there
+too.
 """
 
 import json
@@ -28,6 +29,7 @@ def main() -> int:
             beat=part.get("beat", ""),
             after=part.get("after", ""),
             grace=part.get("grace", 5.0),
+            last=part.get("last", False),
         )
         for part in play["children"]
     )

@@ -21,6 +21,17 @@ BEATING = (
 )
 PLAIN = "import os, time\nprint('up', os.getpid())\ntime.sleep(600)\n"
 STUBBORN = "import os, signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('up', os.getpid())\ntime.sleep(600)\n"
+SLOW = """
+import os, signal, sys, time
+def end(*_):
+    print("asked", time.monotonic())
+    time.sleep({seconds})
+    print("ends", time.monotonic())
+    sys.exit()
+signal.signal(15, end)
+print("up", os.getpid())
+time.sleep(600)
+"""
 ORPHANS = """
 import os, time
 if os.fork() == 0:
@@ -212,6 +223,45 @@ def test_a_child_that_does_not_stop_is_killed_when_its_grace_is_over(stage: Stag
     stage.process.terminate()
     assert stage.process.wait(8) == 0
     assert time.monotonic() - began >= 1.0
+    assert stage.everybody() == []
+
+
+def test_the_last_one_is_asked_to_stop_when_the_others_have_ended(stage: Stage) -> None:
+    stage.start(child("a", SLOW.format(seconds=1)), child("b", SLOW.format(seconds=0), last=True))
+    stage.pid("a"), stage.pid("b")
+    assert stage.process is not None
+    stage.process.terminate()
+    assert stage.process.wait(10) == 0
+    assert said(stage, "b", "asked") > said(stage, "a", "ends")
+    assert "did not stop in time" not in stage.output
+
+
+def said(stage: Stage, name: str, word: str) -> float:
+    """The time that a child gave together with a word."""
+    (line,) = [line for line in stage.output.splitlines() if f" {name:<10}| {word} " in line]
+    return float(line.split()[-1])
+
+
+def test_the_last_one_has_its_own_grace(stage: Stage) -> None:
+    stage.start(child("a", STUBBORN, grace=1.0), child("b", STUBBORN, grace=0.5, last=True))
+    stage.pid("a"), stage.pid("b")
+    assert stage.process is not None
+    began = time.monotonic()
+    stage.process.terminate()
+    assert stage.process.wait(10) == 0
+    assert time.monotonic() - began >= 1.5
+    assert stage.everybody() == []
+
+
+def test_the_second_signal_kills_those_too_that_were_not_asked_yet(stage: Stage) -> None:
+    stage.start(child("a", STUBBORN, grace=60.0), child("b", PLAIN, last=True))
+    pids = [stage.pid("a"), stage.pid("b")]
+    assert stage.process is not None
+    stage.process.terminate()
+    eventually(lambda: "stopping; once more kills at once" in stage.output)
+    assert all(alive(pid) for pid in pids)
+    stage.process.terminate()
+    assert stage.process.wait(10) == 0
     assert stage.everybody() == []
 
 
