@@ -10,11 +10,12 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 ARGS ?=
 MINUTES ?= 10
+HOURS ?= 1
 # The stamps say that an installation has ended, and with which requirements: a directory alone may be half of one.
 RUN_STAMP := $(VENV)/.requirements
 DEV_STAMP := $(VENV)/.requirements-dev
 
-.PHONY: help install install-dev up demo down test lint bench chaos clean
+.PHONY: help install install-dev up demo down test lint bench chaos soak clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -55,6 +56,9 @@ lint: install-dev ## style, types, layers, forgotten migrations
 
 chaos: install-dev ## people and enemies by chance on a real control plane: MINUTES=30 SEED=n, or ARGS="--replay FILE"
 	@$(PY) -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+soak: install-dev ## 30 services and 300 replicas under steady work: HOURS=1; memory, database, logs and latency stay flat
+	@$(PY) -m tests.chaos.soak --hours $(HOURS) $(ARGS)
 
 bench: install-dev ## the measurements, as ratios to plain programs in the same run
 	@$(PY) -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(ARGS)

@@ -15,6 +15,7 @@ WISH_SECONDS = 90.0  # so long a service may take to what was wished: three repl
 QUIET_SECONDS = 30.0  # so long until nothing happens any more
 STILL_SECONDS = 5.0  # nothing has happened for so long
 LOOK_SECONDS = 15.0
+LONG_LOOK_SECONDS = 3.0
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Calm:
     """What came of it. `whole`, `came`, `quiet`: seconds since the beginning until that was so."""
 
     faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     whole: float = 0.0
     came: float = 0.0
     quiet: float = 0.0
@@ -49,7 +51,7 @@ class Judge:
         for name, step in steps:
             calm.faults += step()
             setattr(calm, name, time.monotonic() - began)
-        calm.faults += self.look()
+        calm.faults += self.look(calm)
         return calm
 
     def wishes(self) -> list[str]:
@@ -83,21 +85,35 @@ class Judge:
         """The newest event."""
         return int(self.world.rows.query("SELECT MAX(id) AS id FROM replicas_event")[0]["id"])
 
-    def look(self) -> list[str]:
+    def look(self, calm: Calm) -> list[str]:
         """Everything that must be true now."""
-        looks: list[Callable[[], list[str]]] = [
-            lambda: invariants.strangers(self.world),
-            lambda: invariants.misled(self.world),
-            self.logs.broken,
-            self.history.behind,
-        ]
-        faults = [text for each in looks for text in patiently(each, LOOK_SECONDS)]
+        looks: dict[str, Callable[[], list[str]]] = {
+            "processes": lambda: invariants.strangers(self.world),
+            "gateway": lambda: invariants.misled(self.world),
+            "logs": self.logs.broken,
+            "feed": self.history.behind,
+        }
+        faults = [text for name, look in looks.items() for text in self.seen(name, look, calm)]
         faults += self.history.news()
         faults += invariants.damaged(self.world)
         for part in CAST:  # what had come to rest has stayed so
             if not part.restless:
                 faults += invariants.unfulfilled(self.world, part, self.operator.wishes[part.name])
         return faults + self.disturbed() + self.sampler.faults
+
+    def seen(self, name: str, look: Callable[[], list[str]], calm: Calm) -> list[str]:
+        """What a look finds wrong for long; what it found at first is noted."""
+        began, first = time.monotonic(), []
+
+        def remembered() -> list[str]:
+            wrong = look()
+            first.extend(wrong[:1] if not first else [])
+            return wrong
+
+        wrong = patiently(remembered, LOOK_SECONDS)
+        if first or time.monotonic() - began > LONG_LOOK_SECONDS:
+            calm.notes.append(f"{name} looked at for {time.monotonic() - began:.1f} s {first}")
+        return wrong
 
     def disturbed(self) -> list[str]:
         """Services that nobody touches, and that run as other processes than before."""

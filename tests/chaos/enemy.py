@@ -42,6 +42,7 @@ class Enemy:
         self.world = world
         self.fake = FakeProvider(world.plane.home)
         self.held: list[Undo] = []
+        self.locked = False  # the database is, by us
         self.down = False  # the supervisor was killed and has not come up again
         deeds: dict[str, tuple[int, Deed]] = {
             "kill_part": (3, self.kill_part), "stop_part": (1, self.stop_part), "pause_part": (2, self.pause_part),
@@ -151,18 +152,22 @@ class Enemy:
     # --- what everything stands on --------------------------------------------------------------------------------
 
     def lock_database(self, act: Act) -> str:
-        """Nobody else can write then."""
+        """Nobody else can write then; nor a second one of these, whom this one would wait for."""
         seconds = act.between(0.5, 8)
+        if self.locked:
+            return ""
         command = [sys.executable, "-S", "-E", "-c", LOCK, str(self.world.rows.path)]
         holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert holder.stdout
-        locked = holder.stdout.readline() == b"locked\n"
+        self.locked = holder.stdout.readline() == b"locked\n"
+        got = self.locked
 
         def undo() -> None:
             holder.communicate(timeout=30)
+            self.locked = False
 
-        self._later(seconds if locked else 0, undo)
-        return f"the database is locked for {seconds:.1f} s" if locked else ""
+        self._later(seconds if got else 0, undo)
+        return f"the database is locked for {seconds:.1f} s" if got else "the database is locked by somebody else"
 
     def fill_disk(self, act: Act) -> str:
         name = act.chosen(sorted(self.world.disks)) or ""

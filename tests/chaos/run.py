@@ -112,6 +112,8 @@ class Chaos:
         calm = self.judge.judge()
         self.calms.append(calm)
         self.tell(f"whole after {calm.whole:.1f} s, as wished after {calm.came:.1f} s, quiet after {calm.quiet:.1f} s")
+        for note in calm.notes:
+            self.tell(note)
         return calm.faults
 
     # --- telling --------------------------------------------------------------------------------------------------
