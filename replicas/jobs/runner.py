@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import resource
 import socket
 import threading
@@ -9,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -55,11 +56,17 @@ def me() -> Owner:
     return _me(os.getpid())
 
 
-@dataclass(slots=True)
 class Meter:
-    """CPU seconds and peak memory of this process and the children that it waited for, since it was made."""
+    """CPU seconds and peak memory of this process and the children that it waited for, since it was made.
 
-    begun: float = field(default_factory=lambda: Meter.spent())
+    The kernel's peaks are those of a whole life. Our own is set back first, where the kernel allows it; that of the
+    children cannot be, and counts where one of these was the largest so far.
+    """
+
+    def __init__(self) -> None:
+        self.begun = self.spent()
+        self.children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self.own = set_back_peak()
 
     @staticmethod
     def spent() -> float:
@@ -69,8 +76,24 @@ class Meter:
 
     def usage(self) -> Usage:
         """What has been spent by now."""
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return Usage(self.spent() - self.begun, peak)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        own = own_peak() if self.own else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return Usage(self.spent() - self.begun, max(own, children if children > self.children else 0) * 1024)
+
+
+def set_back_peak() -> bool:
+    """Let this process's peak of memory begin at what it has now. False: the kernel does not do that (proc(5))."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def own_peak() -> int:
+    """The peak of this process's memory in KiB."""
+    found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 class Beating:

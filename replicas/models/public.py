@@ -145,6 +145,13 @@ def shown_status(operation: Operation) -> str:
     return str(status)
 
 
+def worker_of(operation: Operation) -> str | None:
+    """Who works on it, as `host pid`; None for a wait, whose polls go from worker to worker unseen."""
+    return (
+        f"{operation.owner_host} {operation.owner_pid}" if shown_status(operation) == OperationStatus.RUNNING else None
+    )
+
+
 def operation_row(operation: Operation) -> Row:
     """An operation as lists show it: a poll of a wait changes nothing in it."""
     return {
@@ -160,6 +167,7 @@ def operation_row(operation: Operation) -> Row:
         "waits_for": operation.waits_for,
         "error": operation.error,
         "attempts": operation.attempts,
+        "worker": worker_of(operation),
         "peak_memory": operation.peak_memory,
         "cpu_seconds": round(operation.cpu_seconds, 3),
         "created_at": stamp(operation.created_at),

@@ -148,6 +148,7 @@ def operations(request: HttpRequest) -> HttpResponse:
         "snapshot": presenters.operations_snapshot(),
         "url": reverse("operations.json"),
         "shown": presenters.OPERATIONS_SHOWN,
+        "lanes": {"long": settings.ROLLCALL.long_workers},  # probes and quick work of the other have no operations
     }
     return _page(request, "operations.html", page)
 

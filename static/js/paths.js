@@ -15,4 +15,5 @@ export const steer = (name, verb) => `${service(name)}rollout/${verb}`;
 export const plan = (name, number) => `${version(name, number)}plan.json`;
 export const cancel = (id) => `${base()}operations/${id}/cancel`;
 export const replicaLog = (id, which) => `${base()}logs/replica/${id}/${which}`;
+export const operationLog = (id) => `${base()}logs/operation/${id}/download`;
 export const retry = (id) => `${base()}operations/${id}/retry`;

@@ -137,7 +137,7 @@ def test_operations_are_followed(visit: Visit, clerk: Scribe, name: str) -> None
         other = clerk.ready(name=name)
         done = page.locator("#past tr", has_text=f"Launch of {name} #{other}")
         expect(done.locator(".badge")).to_have_text("SUCCEEDED")
-        expect(done.locator(".took")).to_contain_text("42 MB")
+        expect(done.locator(".memory")).to_have_text("42 MB")
         assert visitor.marked()
 
 

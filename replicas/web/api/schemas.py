@@ -164,6 +164,7 @@ class OperationRow(Schema):
     waits_for: str
     error: str
     attempts: int
+    worker: str | None
     peak_memory: int | None
     cpu_seconds: float
     created_at: Moment
