@@ -11,11 +11,12 @@ const FRESH = 20_000; // without traffic there is a sample each 13 s
 
 /**
  * `series`: `{name, label, area, optional}` each, `name` as History.line has it; `optional` ones are shown when they are
- * not zero. `stack`: areas lie on each other. `format(value)` makes a text; `least` is the least upper edge.
+ * not zero. `stack`: areas lie on each other. `format(value)` makes a text; `least` is the least upper edge, and one of
+ * `whole` numbers has a middle.
  */
 export class Plot {
-  constructor({ id, title, series, stack = false, format, least = 1 }) {
-    Object.assign(this, { id, title, series, stack, format, least });
+  constructor({ id, title, series, stack = false, format, least = 1, whole = false }) {
+    Object.assign(this, { id, title, series, stack, format, least, whole });
     this.paths = series.map((each) => svg("path", { class: each.area ? "area" : "line", "data-series": each.name }));
     this.values = series.map(() => h("b", { class: "figure" }));
     this.keys = series.map((each, at) => h("span", { class: "key", data: { series: each.name } }, h("i"), each.label, " ", this.values[at]));
@@ -38,7 +39,8 @@ export class Plot {
     this.lines = this.series.map((each) => history.line(each.name));
     const areas = this.series.map((each, at) => (each.area ? this.lines[at] : []));
     const drawn = this.stack ? stacked(areas).map((line, at) => (this.series[at].area ? line : this.lines[at])) : this.lines;
-    const top = niceTop(Math.max(this.least, ...drawn.flat().map((segment) => segment.value)));
+    const nice = niceTop(Math.max(this.least, ...drawn.flat().map((segment) => segment.value)));
+    const top = this.whole && nice % 2 === 1 ? nice + 1 : nice;
     const x = (time) => ((Math.min(Math.max(time, from), to) - from) / (to - from)) * WIDTH;
     const y = (value) => HEIGHT - (value / top) * HEIGHT;
     this.paths.forEach((path, at) => setAttribute(path, "d", (this.series[at].area ? area : line)(drawn[at], x, y)));

@@ -59,6 +59,7 @@ function makePlots() {
       title: "Replicas",
       format: rate,
       least: 2,
+      whole: true,
       series: [
         { name: "ready", label: "ready", area: true },
         { name: "wanted", label: "wanted" },
