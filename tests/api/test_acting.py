@@ -100,6 +100,14 @@ def test_a_misspelt_option_is_no_wish_for_something_else() -> None:
     assert not Service.objects.exists()
 
 
+@pytest.mark.parametrize("field", ["message", "name", "yaml"])
+def test_what_no_database_stores_is_refused(field: str) -> None:
+    body = {"yaml": text(), field: "a\0b"}
+    problem(Caller().post("/apply", body), 400, "invalid_request")
+    problem(Caller().get("/events", service="a\0b"), 400, "invalid_request")
+    problem(Caller().get("/services/a%00b"), 400, "invalid_request")
+
+
 def test_scale_restart_and_down() -> None:
     deployed()
     ann = Caller()

@@ -127,3 +127,4 @@ def test_the_command_lists_and_gives(run: Callable[..., Any]) -> None:
     assert "Did you mean ann?" in run("role", "anne").err
     assert run("role", "ann", "boss").code == 2
     assert run("role", "ann", "viewer", "--create").code == 1
+    assert "no name for a user" in run("role", "a b", "viewer", "--create").err

@@ -4,11 +4,12 @@ import secrets
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandParser
 
 from replicas.actions import roles
 from replicas.core.values import Role
-from replicas.management.printing import table
+from replicas.management.printing import clean, table
 from replicas.management.verb import Exit, Verb, fail, find_user
 
 NONE = "none"
@@ -50,7 +51,10 @@ class Command(Verb):
     def _make(self, name: str) -> User:
         if User.objects.filter(username=name).exists():
             fail(f"There is a user {name} already. Leave --create away to give them the role.", Exit.REFUSED)
-        User._meta.get_field("username").run_validators(name)
+        try:
+            User._meta.get_field("username").run_validators(name)
+        except ValidationError as error:
+            fail(f"{clean(name)} is no name for a user: {' '.join(error.messages)}")
         password = secrets.token_urlsafe(15)
         made = User.objects.create_user(name, password=password)
         self.say(f"User {name} is made, with the password {password}")

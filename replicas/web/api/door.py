@@ -83,6 +83,8 @@ def route(method: str, path: str, need: str, *, gives: Any = None, **options: An
     def wrap(view: View) -> View:
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            if any("\0" in text for text in (request.path, *request.GET.values())):
+                raise Problem(400, "invalid_request", "The address holds a NUL character.")
             service = service_of(kwargs)
             if service is None and {"name", "operation_id"} & kwargs.keys():
                 raise Problem(404, "not_found", _missing(kwargs))

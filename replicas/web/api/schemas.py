@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from replicas.core.spec.kinds import MOST_REPLICAS
 from replicas.core.values import (
@@ -24,6 +24,15 @@ class Given(Schema):
     """Something that a client sends: a field that is not known is a mistake, not a wish."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _storable(cls, value: Any) -> Any:
+        """PostgreSQL stores no NUL, which no name or message has."""
+        parts = [*value, *value.values()] if isinstance(value, dict) else [value]
+        if any(isinstance(part, str) and "\0" in part for part in parts):
+            raise ValueError("it holds a NUL character")
+        return value
 
 
 class Fault(Schema):
