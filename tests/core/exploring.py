@@ -167,17 +167,21 @@ def _look(state: State) -> Iterator[State]:
 
 
 def _carry_out(state: State) -> Iterator[State]:
-    """It does what it decided, however late; or it is killed, and nothing of that happens."""
-    made = state.copy()
-    assert made.pending is not None
-    world, decided = made.world, made.pending
-    before, floor = len(world.answering()), world.floor()
-    world.apply(decided)
-    least = min(before, min(floor, world.floor()) - state.lost)
-    assert len(world.answering()) >= least, f"traffic taken: {decided}"
-    assert len(world.live()) <= max(state.limit, world.bound()), f"too many alive: {decided}"
-    yield replace(made, pending=None, lost=0, limit=0)
-    yield replace(state.copy(), pending=None, lost=0, limit=0)
+    """It does what it decided, however late; or it is killed or deposed before, or in the middle.
+
+    Nothing of the rest happens then: a controller that lost its lease writes nothing more, and another one looks anew.
+    """
+    assert state.pending is not None
+    decided = state.pending
+    for count in range(len(decided.actions) + 1):
+        made = state.copy()
+        world = made.world
+        before, floor = len(world.answering()), world.floor()
+        world.apply(replace(decided, actions=decided.actions[:count]))
+        least = min(before, min(floor, world.floor()) - state.lost)
+        assert len(world.answering()) >= least, f"traffic taken: {decided}"
+        assert len(world.live()) <= max(state.limit, world.bound()), f"too many alive: {decided}"
+        yield replace(made, pending=None, lost=0, limit=0)
 
 
 def _of_one(state: State, row: ReplicaView) -> Iterator[State]:
