@@ -15,7 +15,7 @@ HOURS ?= 1
 RUN_STAMP := $(VENV)/.requirements
 DEV_STAMP := $(VENV)/.requirements-dev
 
-.PHONY: help install install-dev up demo down test lint bench chaos soak clean
+.PHONY: help install install-dev up demo down test lint bench chaos soak explore fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -62,6 +62,10 @@ soak: install-dev ## 30 services and 300 replicas under steady work: HOURS=1; me
 
 bench: install-dev ## the measurements, as ratios to plain programs in the same run
 	@$(PY) -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+explore: install-dev ## every order of events in small worlds, and faults put into the core; prints states visited
+	@ROLLCALL_EXPLORE=all $(PY) -m pytest -n 2 -p no:cacheprovider tests/core/test_planner_exhaustive.py tests/actions/test_deliveries.py -s $(ARGS)
+	@$(PY) -m tests.core.mutants
 
 clean: ## remove .venv and everything that was built; homes stay
 	rm -rf $(VENV) staticfiles staticfiles.new staticfiles.old .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

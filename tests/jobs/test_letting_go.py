@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
+from replicas import clock
 from replicas.actions import operations
 from replicas.jobs import launch, probe, runner
 from replicas.models import Operation, Replica
@@ -91,7 +92,7 @@ async def result_of(job: probe.Round, replica: Replica) -> None:
     """Load the rows, and put in a failure that was seen before."""
     await job._refresh()
     (target,) = (each for each in job.targets.values() if each.id == replica.pk)
-    job.results = [ProbeResult(target.key, False, 503, None, "HTTP 503", "", 0.1)]
+    job.results = [(ProbeResult(target.key, False, 503, None, "HTTP 503", "", 0.1), clock.now())]
     await job._record()
 
 
