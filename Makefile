@@ -64,8 +64,7 @@ bench: install-dev ## the measurements, as ratios to plain programs in the same 
 	@$(PY) -m benchmarks.run $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 explore: install-dev ## every order of events in small worlds, and faults put into the core; prints states visited
-	@ROLLCALL_EXPLORE=all $(PY) -m pytest -n 2 -p no:cacheprovider tests/core/test_planner_exhaustive.py tests/actions/test_deliveries.py -s $(ARGS)
-	@$(PY) -m tests.core.mutants
+	@$(PY) -m tests.core.explore
 
 clean: ## remove .venv and everything that was built; homes stay
 	rm -rf $(VENV) staticfiles staticfiles.new staticfiles.old .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
