@@ -59,13 +59,19 @@ def reload(master: Path) -> None:
 
 
 def old_workers(master: Path) -> list[int]:
-    """The pids of workers of earlier configurations that still serve what they had begun. Raises Unreachable."""
+    """The pids of workers of earlier configurations that still serve what they had begun.
+
+    Raises Unreachable, and Unexpected for what is no list of processes.
+    """
     found, old = [], False
     for line in ask(master, "show proc").splitlines():
         if line.startswith("#"):
             old = "old workers" in line
         elif old and line.strip():
-            found.append(int(line.split()[0]))
+            pid = line.split()[0]
+            if not (pid.isascii() and pid.isdigit() and 0 < int(pid[:10]) == int(pid[:20])):
+                raise Unexpected(f"HAProxy names {line[:100]!r} as an old worker")
+            found.append(int(pid))
     return found
 
 

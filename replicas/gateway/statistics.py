@@ -1,6 +1,7 @@
 """Reads `show stat`: what each backend and each of its servers does, in plain values."""
 
 import csv
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 ASK = "show stat -1 6 -1"  # all proxies; backends and servers
@@ -56,7 +57,7 @@ def parse(text: str) -> dict[str, Backend]:
     names = lines[0].removeprefix("# ").split(",")
     found: dict[str, Backend] = {}
     servers: list[tuple[str, Figures]] = []
-    for row in csv.reader(lines[1:]):
+    for row in _rows(lines[1:]):
         if len(row) < len(names) - 1:
             raise Unreadable(f"a line of statistics is cut short: {','.join(row)[:100]!r}")
         cells = dict(zip(names, row, strict=False))
@@ -70,6 +71,13 @@ def parse(text: str) -> dict[str, Backend]:
             raise Unreadable(f"server {backend}/{figures.name} has no backend")
         found[backend].servers[figures.name] = figures
     return found
+
+
+def _rows(lines: Sequence[str]) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(lines)
+    except csv.Error as error:
+        raise Unreadable(f"no table of statistics: {error}") from None
 
 
 def _figures(cells: dict[str, str]) -> Figures:

@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import json
 import os
 import select
 import shutil
@@ -10,12 +9,13 @@ import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
+from math import isfinite
 from pathlib import Path
 from signal import SIGTERM, Signals
 from typing import Any
 
-from replicas.providers import procs
+from replicas.providers import notes, procs
 from replicas.providers.base import ProviderError
 
 SHIM = Path(__file__).with_name("shim.py")
@@ -69,6 +69,17 @@ class Record:
     peak_kib: int = 0
     cpu_seconds: float = 0.0
     ended: float = 0.0
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> "Record | None":
+        """The record that a shim wrote; None for what no shim writes."""
+        kinds = {each.name: type(each.default) if each.default is not MISSING else int for each in fields(cls)}
+        for name, value in found.items():
+            kind = kinds.get(name)
+            number = kind is float and type(value) is int
+            if kind is None or not (type(value) is kind or number) or (kind is not bool and not isfinite(value)):
+                return None
+        return cls(**found) if "code" in found else None
 
     @property
     def how(self) -> str:
@@ -132,10 +143,7 @@ class Control:
         holder = _holder(self.directory / "lock")
         if holder is None:
             return None
-        try:
-            found = _running((self.directory / "shim").read_bytes())
-        except (FileNotFoundError, ValueError):
-            found = None
+        found = self.last()
         if found and found.shim.pid == holder and procs.alive(*found.shim):
             return found
         process = procs.identify(holder)  # it has the lock and has not said yet what it runs
@@ -143,20 +151,16 @@ class Control:
 
     def last(self) -> Running | None:
         """What the last shim wrote of itself, whether it runs or not; None when none ever ran here."""
+        line = notes.read_bytes(self.directory / "shim")
         try:
-            return _running((self.directory / "shim").read_bytes())
-        except (FileNotFoundError, ValueError):
+            return _running(line) if line is not None else None
+        except ValueError:
             return None
 
     def record(self) -> Record | None:
         """How the command ended; None while it runs, when it never ran, and when its shim was killed."""
-        try:
-            content: dict[str, Any] = json.loads((self.directory / "exit").read_bytes())
-            return Record(**content)
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError):
-            return None  # not ours: somebody wrote into the directory
+        found = notes.read_object(self.directory / "exit")
+        return Record.of(found) if found is not None else None
 
     def stop(self, grace: float) -> bool:
         """Ask the shim to end its command within `grace` seconds; a repeat may only shorten that. False: none is
@@ -179,10 +183,8 @@ class Control:
 
     def cgroups(self) -> list[Path]:
         """The cgroups that the command joined."""
-        try:
-            return [Path(line) for line in (self.directory / "cgroups").read_text().splitlines()]
-        except FileNotFoundError:
-            return []
+        lines = (notes.read_bytes(self.directory / "cgroups") or b"").splitlines()
+        return [Path(os.fsdecode(line)) for line in lines if b"\0" not in line]
 
     def remove(self) -> None:
         """Forget it all. Only when nothing runs."""

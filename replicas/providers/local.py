@@ -43,6 +43,7 @@ from replicas.providers.local_clear import clear_processes, kept, kill_tree, sti
 from replicas.providers.local_setup import Setups
 from replicas.providers.local_snapshot import Snapshots
 from replicas.providers.logs import append_to
+from replicas.providers.notes import read_object
 
 SETTLE_SECONDS = 0.05  # most replicas end within it, and then their down is one step
 OVERDUE_SECONDS = 12.0  # beyond the grace and the time in which the shim kills: then the shim itself is stuck
@@ -211,11 +212,7 @@ class LocalProvider:
 
 
 def _facts(place: ReplicaDirectory) -> dict[str, Any]:
-    try:
-        facts: dict[str, Any] = json.loads((place.control / "launch.json").read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return facts
+    return read_object(place.control / "launch.json") or {}
 
 
 def _shim(handle: Handle | None) -> procs.Proc | None:

@@ -10,6 +10,7 @@ from typing import Any
 from replicas.providers import locks, trees
 from replicas.providers.base import LaunchOrder, ProviderError
 from replicas.providers.layout import VersionDirectory
+from replicas.providers.notes import read_object
 
 LIMIT_BYTES = 8 << 30
 WORK = "sky_workdir"  # SkyPilot's name for it, below $HOME
@@ -125,11 +126,8 @@ def mount_place(home: Path, target: str) -> Path | None:
 
 
 def _known(version: VersionDirectory) -> str | None:
-    try:
-        facts: dict[str, Any] = json.loads(version.facts.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-    return str(facts["digest"]) if version.snapshot.is_dir() else None
+    facts = read_object(version.facts)
+    return str(facts["digest"]) if facts and "digest" in facts and version.snapshot.is_dir() else None
 
 
 def _source(field: str, value: object) -> Path:

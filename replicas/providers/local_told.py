@@ -9,7 +9,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from replicas.providers import logs
+from replicas.providers import logs, notes
 
 COPIED_BYTES = 1 << 20  # in one step
 
@@ -24,6 +24,9 @@ class Note:
     end: int
     closing: str
     place: int
+
+
+NOTE_TYPES = {"key": str, "begin": int, "end": int, "closing": str, "place": int}
 
 
 class Telling:
@@ -69,11 +72,10 @@ class Telling:
         return min(note.begin + there, note.end), whole[there:].decode() if begun else None
 
     def _read(self) -> Note | None:
-        try:
-            note = Note(**json.loads(self._file.read_bytes()))
-        except (FileNotFoundError, ValueError, TypeError):
+        found = notes.read_object(self._file) or {}
+        if {name: type(value) for name, value in found.items()} != NOTE_TYPES or found["key"] != self._key:
             return None
-        return note if note.key == self._key else None
+        return Note(**found) if 0 <= found["begin"] <= found["end"] and found["place"] >= 0 else None
 
     def _write(self, note: Note) -> None:
         new = self._file.with_suffix(".new")

@@ -6,6 +6,7 @@ const ESCAPES =
   // CSI, OSC (links, titles), other string escapes, other escapes
   /\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?/g;
 const SPECIAL = /[\x00-\x08\x0b-\x1f\x7f]/;
+const ERASES = /\x1b\[\d*K/;
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 const PALETTE = [
   [0, 0, 0], [205, 49, 49], [13, 188, 121], [229, 229, 16], [36, 114, 200], [188, 63, 188], [17, 168, 205],
@@ -21,7 +22,7 @@ const UNSET = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["in
 export function plain(raw) {
   if (!SPECIAL.test(raw)) return raw;
   const bare = raw.replace(ESCAPES, "");
-  if (!SPECIAL.test(bare)) return bare;
+  if (!SPECIAL.test(bare) && !ERASES.test(raw)) return bare;
   return pieces(raw, "").map((piece) => piece.text).join("");
 }
 
