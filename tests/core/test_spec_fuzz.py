@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replicas.core.spec import MASK, Parsed, Spec, SpecErrors, hardcoded_port, parse, schema
 from replicas.core.spec.loader import load
 from tests.core.spec_texts import seconds
 from tests.core.test_spec_examples import LLM
+from tests.fuzz.effort import fuzzed
 
 LIMIT = 0.1  # seconds of CPU for one text
 WORDS = [
@@ -88,7 +89,7 @@ def _check(text: str | bytes) -> None:
         assert Spec.from_json(result.spec.to_json()) == result.spec
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@fuzzed()
 @given(st.one_of(st.text(), st.lists(st.sampled_from(WORDS), max_size=60).map("".join), st.binary()))
 def test_any_text_is_a_spec_or_errors(text: str | bytes) -> None:
     _check(text)
@@ -105,20 +106,20 @@ def _flow(value: object) -> str:
     return "~" if value is None else str(value)
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@fuzzed()
 @given(st.dictionaries(st.sampled_from(list(schema()["properties"])), trees, max_size=5), trees)
 def test_any_tree_is_a_spec_or_errors(tree: dict[str, object], service: object) -> None:
     lines = [f"{key}: {_flow(value)}" for key, value in {"name": "web", "service": service, **tree}.items()]
     _check("\n".join(lines))
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@fuzzed()
 @given(st.dictionaries(st.sampled_from([*schema()["$defs"]["Service"]["properties"]]), trees, max_size=4))
 def test_any_service_section_is_a_spec_or_errors(section: dict[str, object]) -> None:
     _check(f"name: web\nservice: {_flow(section)}")
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@fuzzed()
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 12), st.sampled_from(["", *WORDS])), max_size=5))
 def test_any_damaged_spec_is_a_spec_or_errors(damages: list[tuple[int, int, str]]) -> None:
     text = LLM
@@ -140,7 +141,7 @@ def _written(value: str, style: int) -> str:
     return '"' + "".join(f"\\U{ord(character):08X}" for character in value) + '"'
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@fuzzed()
 @given(
     st.dictionaries(
         st.from_regex(r"[A-Z]{1,4}", fullmatch=True), st.tuples(values, st.integers(0, 3)), min_size=1, max_size=4
