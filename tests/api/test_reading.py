@@ -14,6 +14,7 @@ from replicas.models import Event, Replica
 from replicas.models.public import replica_row, rollout_row, service_row, version_row
 from replicas.web.api import schemas
 from replicas.web.api.door import ROUTES
+from replicas.web.api.operations import row_of
 from replicas.web.outbox import event_row
 from tests import cast
 from tests.api.caller import Caller, document, promised
@@ -49,6 +50,7 @@ def test_the_schemas_have_the_fields_of_the_rows() -> None:
         schemas.RolloutRow: rollout_row(service.rollouts.get()),
         schemas.VersionRow: version_row(service.versions.get()),
         schemas.EventRow: event_row(Event.objects.latest("id")),
+        schemas.OperationRow: row_of(cast.operation_of(replica)),
     }
     for schema, row in rows.items():
         assert list(schema.model_fields) == list(row), schema

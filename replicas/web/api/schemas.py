@@ -69,6 +69,7 @@ class ServiceRow(Schema):
     reason: str
     desired: Desired
     version: int | None
+    provider: str
     target: int
     pinned: bool
     ready: int
