@@ -41,6 +41,8 @@ PAGES = {
     "replica": "/services/http/replicas/2/",
     "failed-replica": "/services/embeddings/replicas/1/",
     "operations": "/operations/",
+    "system": "/system/",
+    "tokens": "/tokens",
     "new": "/new?example=ocr",
     "edit": "/services/http/edit",
     "versions": "/services/http/versions/",
@@ -107,7 +109,7 @@ def take(page: Page, address: str, path: Path, whole: bool = False) -> None:
     """One picture, once the page is live and at rest."""
     page.goto(address)
     live = page.locator("#connection[data-state=live]")
-    if page.locator("#connection").count() and not address.endswith(("/password", "/nothing/")):
+    if page.locator("#connection").count() and not address.endswith(("/password", "/tokens", "/nothing/")):
         live.wait_for()
     page.wait_for_timeout(700)  # lines of a log are drawn a frame after they came
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,12 +21,7 @@ const timeline = new TimelineView({
   redraw: () => draw(),
 });
 const logs = new ReplicaLogs({ place: at("log"), tabs: document.querySelectorAll("[data-which]"), id: page.snapshot.replica.id });
-// The phases of a start, each from one time to the next.
-const PHASES = [
-  ["queued", "created_at", "provisioning_at"],
-  ["provisioning", "provisioning_at", "launched_at"],
-  ["starting", "launched_at", "ready_at"],
-];
+const SETUP = /\bsetup\b/i; // in what a launch waits for
 
 function facts(replica) {
   return [
@@ -55,15 +50,38 @@ function drawFacts(replica) {
   );
 }
 
-/** The phases that have begun: `{name, ms, going}`; the last one goes on while the replica does. */
+// When the launch began to wait for setup and when it went on, as its events tell: `[from, to]`, or null without one.
+function setupOf(replica) {
+  const steps = state.timeline.events.filter((event) => event.kind === "operation").reverse();
+  const first = steps.findIndex((event) => event.trigger === "waiting" && SETUP.test(event.reason));
+  if (first < 0) return null;
+  const next = steps.slice(first + 1).find((event) => event.trigger !== "waiting" || !SETUP.test(event.reason));
+  const done = next && next.trigger !== "succeeded" ? next.at : replica.launched_at;
+  return [steps[first].at, done];
+}
+
+// The parts of a start that have begun: name, from, to.
+function parts(replica) {
+  const { created_at: created, provisioning_at: taken, launched_at: launched, ready_at: ready } = replica;
+  const [begun, done] = setupOf(replica) ?? [null, null];
+  const all = [
+    ["queued", created, taken],
+    ["provisioning", taken, begun ?? launched],
+    ["setup", begun, done],
+    ["launching", done === launched ? null : done, launched],
+    ["starting", launched, ready],
+  ];
+  return all.filter(([, from]) => from !== null);
+}
+
+/** The phases that have begun: `{name, ms, going, failed}`; the last one goes on while the replica does. */
 function phases(replica) {
-  const begun = PHASES.filter(([, from]) => replica[from] !== null);
-  return begun.map(([name, from, to]) => {
-    const end = replica[to] ?? (ended(replica) ? replica.ended_at : null);
+  return parts(replica).map(([name, from, to]) => {
+    const end = to ?? (ended(replica) ? replica.ended_at : null);
     const going = end === null;
     const until = going ? (replica.outcome ? Date.parse(replica.state_since) : now()) : Date.parse(end);
-    const failed = ended(replica) && replica[to] === null;
-    return { name, ms: Math.max(0, until - Date.parse(replica[from])), going: going && !replica.outcome, failed };
+    const failed = ended(replica) && to === null;
+    return { name, ms: Math.max(0, until - Date.parse(from)), going: going && !replica.outcome, failed };
   });
 }
 
@@ -134,6 +152,8 @@ function draw() {
 }
 
 live({ state, url: page.url, service: page.service, draw });
+// Whoever comes for the lines of a log is led to them.
+if (["#run", "#launch"].includes(location.hash)) document.querySelector(".logs").scrollIntoView();
 setInterval(() => {
   if (!document.hidden && !state.replica.ready_at && !state.replica.outcome) drawStart(state.replica);
 }, 1000);

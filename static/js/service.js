@@ -8,7 +8,7 @@ import { ServiceState } from "./state.js";
 import { age, fineDuration, localize, setAge, setNow } from "./time.js";
 import { drawOperations, setCount, TimelineView } from "./timeline.js";
 import { Traffic } from "./traffic.js";
-import { addressLink, badge, count, drawCells, inTrouble, sentence, setBadge, wanted } from "./words.js";
+import { addressLink, badge, copyButton, count, drawCells, inTrouble, sentence, setBadge, tone, wanted } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
@@ -84,7 +84,15 @@ function update(node, { replica, heir }, shown) {
 // Whom a replica took the place of while it lives, and who took its place once it has ended.
 function drawLine(node, replica, heir) {
   const [word, number] = replica.ended_at === null ? ["replaces", replica.replaces] : ["replaced by", heir];
-  fill(node, number === null ? null : `${word} `, number === null ? null : h("a", { href: paths.replica(name, number) }, `#${number}`));
+  const other = number === null ? [] : [`${word} `, h("a", { href: paths.replica(name, number) }, `#${number}`)];
+  fill(node, failingLines(replica), other.length && failingLines(replica) ? " · " : null, other);
+}
+
+// One click to what a failed replica said last: in its own log, or in its launch's where it never got to run.
+function failingLines(replica) {
+  if (tone(replica.outcome ?? replica.state) !== "bad" && replica.state !== "NOT_READY") return null;
+  const log = replica.launched_at === null ? "launch" : "run";
+  return h("a", { href: `${paths.replica(name, replica.number)}#${log}` }, replica.state === "NOT_READY" ? "its log" : "failing lines");
 }
 
 const shownRows = new Map(); // the same object while nothing changed, so that nothing is drawn anew
@@ -105,8 +113,9 @@ function probeText(replica) {
 function drawEndpoint(address, reason) {
   const shown = address ?? (reason ? `none: ${reason}` : "");
   show(at("endpoint-fact"), shown !== "");
-  if (at("endpoint").textContent === shown) return;
-  at("endpoint").replaceChildren(address ? addressLink(address) : shown);
+  if (at("endpoint").dataset.shown === shown) return;
+  at("endpoint").dataset.shown = shown;
+  fill(at("endpoint"), address ? [addressLink(address), " ", copyButton(address, "Copy the endpoint")] : shown);
 }
 
 function drawHead(service) {

@@ -82,7 +82,20 @@ function prepareMenus() {
   });
 }
 
+// Paper cannot be unfolded.
+function preparePrint() {
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("main details:not([open])")];
+    for (const each of opened) each.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const each of opened) each.open = false;
+  });
+}
+
 prepareTheme();
+preparePrint();
 prepareKeys();
 prepareCopies();
 prepareMenus();

@@ -73,9 +73,9 @@ def test_axe_finds_no_serious_fault(visit: Visit, clerk: Scribe, name: str, sche
     found = []
     with visit(color_scheme=scheme) as visitor:
         visitor.context.set_default_timeout(60_000)
-        for path in [*PATHS, "/new", "/password"]:
+        for path in [*PATHS, "/new", "/password", "/tokens"]:
             page = visitor.goto(path.format(name=name))
-            if path != "/password":
+            if path not in {"/password", "/tokens"}:
                 settled(page)
             for violation in Axe().run(page).response["violations"]:
                 if violation["impact"] in {"serious", "critical"}:
@@ -188,6 +188,59 @@ def test_live_updates_shift_nothing_that_is_looked_at(visit: Visit, clerk: Scrib
         expect(page.locator("#sentence")).to_have_text("3 of 3 ready.")
         # The timeline grows at its top by design; everything else stays where it is.
         assert page.evaluate("() => window.shift") < 0.1
+
+
+def test_a_service_is_printed_light_and_whole(visit: Visit, clerk: Scribe, name: str) -> None:
+    story(clerk, name)
+    with visit(color_scheme="dark") as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        settled(page)
+        dark = background(page)
+        page.emulate_media(media="print")
+        assert background(page) != dark
+        for gone in (".top", "main button >> nth=0", ".head .buttons"):
+            expect(page.locator(gone)).to_be_hidden()
+        expect(page.locator("#sentence")).to_be_visible()
+        expect(page.locator("#replicas tbody tr")).to_have_count(3)
+        expect(page.locator("#spec")).to_be_visible()
+        expect(page.locator("#past")).not_to_have_attribute("open", "")
+        page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+        expect(page.locator("#history tbody tr")).to_be_visible()
+        page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
+        expect(page.locator("#past")).not_to_have_attribute("open", "")
+        assert page.pdf()[:4] == b"%PDF"
+
+
+def test_a_failed_replica_is_one_click_from_its_failing_lines(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    number = clerk.ready(name=name)
+    clerk.exited(name=name, number=number)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        page.locator(f'tr[data-row="{number}"]').get_by_role("link", name="failing lines").click()
+        expect(page).to_have_url(re.compile(rf"/replicas/{number}/#run$"))
+        expect(page.get_by_role("tab", name="Run")).to_have_attribute("aria-selected", "true")
+        expect(page.locator(".logs")).to_be_in_viewport()
+        expect(page.locator("#last-lines")).to_contain_text("Traceback: no such model")
+
+
+def test_a_start_is_told_phase_by_phase(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    number = clerk.pending(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/replicas/{number}/")
+        phases = page.locator("#start-list li")
+        expect(phases).to_have_text([re.compile(r"^queued.*so far$")])
+        clerk.provisioning(name=name, number=number)
+        clerk.waiting(name=name, number=number, reason="setup is running")
+        told = ["^queued[\\d.]+ m?s$", "^provisioning[\\d.]+ m?s$", "^setup.*so far$"]
+        expect(phases).to_have_text([re.compile(each) for each in told])
+        clerk.go_on(name=name, number=number)
+        clerk.launched(name=name, number=number)
+        told = [*told[:2], "^setup[\\d.]+ m?s$", "^starting.*so far$"]
+        expect(phases).to_have_text([re.compile(each) for each in told])
+        page.reload()
+        expect(phases).to_have_text([re.compile(each) for each in told])
 
 
 def test_motion_is_reduced_for_who_wants_it(visit: Visit, clerk: Scribe, name: str) -> None:
