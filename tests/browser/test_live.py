@@ -82,7 +82,7 @@ def test_a_replica_is_followed_from_wish_to_history(visit: Visit, clerk: Scribe,
         expect(row(page, number).locator(".probe b")).to_have_text("passed, 12 ms")
         clerk.exited(name=name, number=number)
         expect(state).to_have_text("SHUTTING_DOWN")
-        expect(row(page, number).locator(".why")).to_have_text("FAILED: Run exited with code 7.")
+        expect(row(page, number).locator(".why bdi")).to_have_text("FAILED: Run exited with code 7.")
         clerk.down(name=name, number=number)
         expect(page.locator("#past-count")).to_have_text("1 ended replica")
         page.locator("#past summary").click()
