@@ -50,7 +50,6 @@ PAGES = {
     "compare": "/services/http/versions/compare?old=1&new=1",
     "missing": "/services/nothing/",
     "password": "/password",
-    "tokens": "/tokens",
 }
 WIDTHS = {"wide": (1360, 880), "phone": (390, 844)}
 

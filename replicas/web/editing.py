@@ -132,8 +132,10 @@ def bring_up(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def check(request: HttpRequest) -> JsonResponse:
     """What the editor's text would do, while one types: `{kind, name, errors, changes, plan, warnings, active}`."""
-    form = SpecForm(request.POST)
-    return JsonResponse(judge(form, request.POST.get("service") or None).public())
+    verdict = judge(SpecForm(request.POST), request.POST.get("service") or None)
+    if reason := refusal(request.user, DEPLOY, service_of({"name": verdict.name})):  # it would tell of its secrets
+        verdict = Verdict(errors=[_fault(reason)], name=verdict.name)
+    return JsonResponse(verdict.public())
 
 
 def _carry_out(request: HttpRequest, form: SpecForm, verdict: Verdict, service: Service | None) -> HttpResponse:

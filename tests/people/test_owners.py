@@ -93,6 +93,16 @@ def test_nobody_revives_it_as_a_new_one() -> None:
     assert Service.objects.get().desired == "DOWN"
 
 
+@pytest.mark.parametrize("more", [{}, {"service": "web"}])
+def test_others_learn_nothing_of_its_secrets_by_the_check(more: dict[str, str]) -> None:
+    services.give(deployed("web", 2, "secrets:\n  KEY: hush\n").pk, user("ann"), actor="root")
+    guess = {"text": text("web", 2, "secrets:\n  KEY: guess\n")} | more
+    told = signed_in("bob").post("/check", guess).json()
+    assert (told["kind"], told["changes"], told["plan"]) == ("", [], [])
+    assert "belongs to ann" in told["errors"][0]["message"]
+    assert any("KEY" in line for line in signed_in("ann").post("/check", guess).json()["changes"])
+
+
 def test_others_see_it_without_its_buttons() -> None:
     anns()
     page = signed_in("bob").get("/services/web/").content.decode()
