@@ -33,13 +33,14 @@ def test_whatever_happens_all_comes_to_what_was_wished_last(capsys: pytest.Captu
     chaos = Chaos(SEED)
     chaos.rounds = first_rounds(chaos)
     try:
-        faults = chaos.play(float("inf"))
+        faults = chaos.play(float("inf")) or chaos.take_down()
     except Exception:  # noqa: BLE001  (whatever it is, it is told with the timeline)
         faults = [traceback.format_exc()]
-    faults = faults or chaos.close()
     with capsys.disabled():
         if faults:
             keep(chaos, faults)
+        else:
+            faults = chaos.end()
         if chaos.calms:
             print(chaos.summary())
     assert not faults, faults[0]

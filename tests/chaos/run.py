@@ -44,6 +44,7 @@ class Chaos:
         self.calms: list[Calm] = []
         self.crashes: list[str] = []
         self.began = 0.0
+        self.over = threading.Event()  # the acts of this round are
 
     def rounds_of(self, seed: int, seconds: tuple[float, float] = ROUND_SECONDS) -> Iterator[Round]:
         """The rounds of a seed, each between so many seconds long."""
@@ -72,16 +73,22 @@ class Chaos:
     def storm(self, acts: Round) -> None:
         """The two act at the same time, each at its own pace: who waits for an answer keeps nobody else waiting."""
         began = time.monotonic()
+        self.over.clear()
         pair = [threading.Thread(target=self._act, args=(who, acts, began)) for who in ("operator", "enemy")]
         for each in pair:
             each.start()
-        for each in pair:
-            each.join()
+        try:
+            for each in pair:
+                each.join()
+        finally:  # also when somebody interrupts: nobody acts on what is being ended
+            self.over.set()
+            for each in pair:
+                each.join()
 
     def _act(self, who: str, acts: Round, began: float) -> None:
         try:
             for act in acts:
-                if act.who == who:
+                if act.who == who and not self.over.is_set():
                     self._wait(who, began + act.at)
                     self._do(act)
             if who == "enemy":
@@ -90,7 +97,7 @@ class Chaos:
             self.crashes.append(f"{who}: {traceback.format_exc()}")
 
     def _wait(self, who: str, until: float) -> None:
-        while (now := time.monotonic()) < until or who == "enemy":
+        while not self.over.is_set() and ((now := time.monotonic()) < until or who == "enemy"):
             if who == "enemy":
                 self.enemy.let_go(now)
                 if now >= until:
@@ -124,12 +131,11 @@ class Chaos:
         if self.aloud:
             print(self.told[-1], flush=True)
 
-    def close(self, keep: bool = False) -> list[str]:
-        """Take everything down, or with `keep` just end it; what is left over, or does not go."""
-        faults = [] if keep else self.take_down()
-        self.sampler.stop()
-        left = self.world.close(keep)
-        return faults + [f"left running: {line}" for line in left if not keep]
+    def end(self, keep: bool = False) -> list[str]:
+        """End every process, and remove the home unless it is to be kept; what was still running."""
+        if self.sampler.is_alive():
+            self.sampler.stop()
+        return [f"left running: {line}" for line in self.world.close(keep)]
 
     def take_down(self) -> list[str]:
         """All services go down, and nothing of them is left."""
@@ -165,16 +171,17 @@ def run(seed: int, seconds: float, *, replay: Path | None = None, aloud: bool = 
     if replay:
         chaos.rounds = plan.kept(replay)
         seconds = float("inf")
-    faults = ["interrupted"]
     try:
-        faults = chaos.play(seconds)
+        faults = chaos.play(seconds) or chaos.take_down()
+    except KeyboardInterrupt:
+        chaos.end()
+        return 130
     except Exception:  # noqa: BLE001  (it ends the run, with all that explains it)
         faults = [traceback.format_exc()]
-    finally:
-        if not faults:
-            faults = chaos.close()
-        else:
-            keep(chaos, faults)
+    if faults:
+        keep(chaos, faults)
+    else:
+        faults = chaos.end()
     print(chaos.summary() if chaos.calms else "no calm was reached", flush=True)
     return 1 if faults else 0
 
@@ -187,7 +194,7 @@ def keep(chaos: Chaos, faults: list[str]) -> None:
         chaos.enemy.let_go(float("inf"))
     print(f"\nTIMELINE (seed {chaos.seed})\n{chaos.timeline()}\n\nFAULTS")
     print("\n".join(faults[:40]))
-    chaos.close(keep=True)
+    chaos.end(keep=True)
     print(f"\nThe home is left at {chaos.world.plane.home}.")
     print(f"Again: python -m tests.chaos --seed {chaos.seed}, or the same acts: --replay {acts}", flush=True)
 

@@ -1,5 +1,6 @@
 """The control plane under chaos and its audience: who acts and who looks share this."""
 
+import shutil
 import tempfile
 import threading
 import time
@@ -90,12 +91,14 @@ class World:
 
     def close(self, keep: bool = False) -> list[str]:
         """End everything; what was still running. With `keep` the home stays, the disks' contents copied into it."""
-        self.reader.stop()
+        if self.reader.is_alive():
+            self.reader.stop()
         left = self.plane.close(keep=True)
         for name, disk in self.disks.items():
             disk.close(self.plane.home / f"{name}-kept" if keep else None)
         if not keep:
             self.plane.close()
+        shutil.rmtree(self.tools)
         return left
 
     # --- the parts ------------------------------------------------------------------------------------------------
