@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.rows import LIVE, Row
 
-SAME = ("kind", "object_id", "revision", "trigger", "old", "new", "reason", "data")
+SAME = ("kind", "object_id", "number", "revision", "trigger", "old", "new", "reason", "actor", "source", "data")
 ENDED = {"operation": ("SUCCEEDED", "FAILED", "CANCELLED"), "rollout": ("SUCCEEDED", "FAILED", "ABORTED", "SUPERSEDED")}
 
 

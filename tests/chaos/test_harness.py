@@ -70,8 +70,9 @@ def test_a_log_whose_beginning_was_removed() -> None:
 def event(number: int, revision: int, old: str, new: str, **data: Any) -> dict[str, Any]:
     row = {"number": 1, "outcome": None, **data}
     return {
-        "id": number, "kind": "replica", "object_id": 5, "service_name": "web", "revision": revision,
-        "trigger": "created" if revision == 1 else "moved", "old": old, "new": new, "reason": "", "data": row,
+        "id": number, "kind": "replica", "object_id": 5, "number": 1, "service_name": "web", "revision": revision,
+        "trigger": "created" if revision == 1 else "moved", "old": old, "new": new, "reason": "",
+        "actor": "job", "source": "", "data": row,
     }  # fmt: skip
 
 
