@@ -41,6 +41,8 @@ def told(data: bytes, cut: bool = False) -> tuple[int, str]:
         index, place = index + count, place + count
         if index == len(data):
             break
+        if index and NOTE.match(data, index - 1):  # its first byte was taken for the end of a line, which is lost too
+            index, place = index - 1, place - 1
         if note := NOTE.match(data, index):
             index, place = note.end(), place + int(note[1])
         elif (begun := BEGUN.match(data, index)) and not _resumes(data, index, place):

@@ -38,6 +38,7 @@ def note(lost: int) -> bytes:
         WRITTEN,
         WRITTEN[: 7 * LINE + 13],
         WRITTEN[:100] + note(200) + WRITTEN[300:],
+        WRITTEN[:63] + note(65) + WRITTEN[128:],
         WRITTEN[:128] + note(64) + WRITTEN[192:200] + note(10) + WRITTEN[210:],
         WRITTEN[:100] + b"\n[rollcall: 2" + note(200) + WRITTEN[300:],
     ],
