@@ -81,7 +81,7 @@ def sent(request: HttpRequest, options: schemas.Options) -> schemas.ApplyIn:
         raise Problem(400, "invalid_request", "; ".join(faults)) from None
     except UnicodeDecodeError:
         raise Problem(400, "invalid_request", "The body is not UTF-8.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Problem(400, "invalid_request", f"The body is no JSON: {error}.") from None
     raise Problem(415, "unsupported_media_type", f"The body is {kind or 'of no type'}, which is no YAML and no JSON.")
 

@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
-from ninja.errors import AuthenticationError, ValidationError
+from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from replicas.actions.operations import Refused
 from replicas.actions.versions import Conflict
@@ -105,6 +105,8 @@ def install(api: NinjaAPI) -> None:
     api.add_exception_handler(
         RequestDataTooBig, lambda *_: answer(413, "too_large", "The body of the request is too large.")
     )
+    # Of the framework itself: a body that it cannot parse.
+    api.add_exception_handler(HttpError, lambda _, e: answer(e.status_code, "invalid_request", sentence(e.message)))
     api.add_exception_handler(OperationalError, _unavailable)
     api.add_exception_handler(Exception, _fault)
 
