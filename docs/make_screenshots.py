@@ -42,7 +42,6 @@ PAGES = {
     "failed-replica": "/services/embeddings/replicas/1/",
     "operations": "/operations/",
     "system": "/system/",
-    "tokens": "/tokens",
     "new": "/new?example=ocr",
     "edit": "/services/http/edit",
     "versions": "/services/http/versions/",

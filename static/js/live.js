@@ -2,7 +2,7 @@
 
 import { Feed } from "./feed.js";
 import { setAttribute, setText } from "./dom.js";
-import { clockText, setNow } from "./time.js";
+import { clockText, duration, setNow } from "./time.js";
 
 const RETRY = 2000;
 const APART = 1500; // between two snapshots that events asked for
@@ -97,6 +97,10 @@ async function fetchSnapshot(url) {
 export function showConnection(feed) {
   const node = document.getElementById("connection");
   const text = node.querySelector("[data-text]");
+  const old = node.appendChild(document.createElement("small"));
+  old.setAttribute("aria-hidden", "true"); // it changes each second, which nobody wants to hear
+  const tellAge = () => setText(old, feed.state === "lost" && feed.heard ? `, ${duration(Date.now() - feed.heard)} old` : "");
+  setInterval(() => document.hidden || tellAge(), 1000);
   const show = () => {
     const { state, since } = feed;
     const fresh = state === "connecting" && Date.now() - since < PATIENCE;
@@ -105,6 +109,7 @@ export function showConnection(feed) {
     setText(text, state === "lost" ? `Reconnecting since ${when}` : WORDS[fresh ? "live" : state]);
     node.title = state === "live" ? "What you see is what is." : `What you see is as of ${when}.`;
     setAttribute(node, "href", state === "signed-out" ? node.dataset.login + encodeURIComponent(location.pathname) : null);
+    tellAge();
     if (fresh) setTimeout(show, PATIENCE);
   };
   feed.addEventListener("state", show);

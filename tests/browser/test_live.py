@@ -179,6 +179,7 @@ def test_a_lost_server_is_told_and_the_page_catches_up(visit: Visit, desk: Desk,
         expect(connection).to_have_text("Live")
         desk.kill()
         expect(connection).to_have_text(re.compile(r"Reconnecting since \d\d?:\d\d:\d\d"))
+        expect(connection).to_have_text(re.compile(r", [1-9]\d* s old$"))
         expect(connection).to_have_attribute("title", re.compile("What you see is as of"))
         clerk.exited(name=name, number=number)
         another = clerk.ready(name=name)
