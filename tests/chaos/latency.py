@@ -8,6 +8,7 @@ from pathlib import Path
 
 from replicas.providers.base import ProviderError
 from replicas.providers.fake import FakeProvider
+from tests.chaos.world import starvation
 from tests.support.reader import FeedReader
 from tests.support.rows import Row, Rows
 
@@ -40,18 +41,23 @@ class Latency:
             return True
         return False
 
-    def of_a_death(self, number: int) -> float:
-        """Seconds from SIGKILL of a process to the event that it has ended. Raises AssertionError when none comes."""
+    def of_a_death(self, number: int) -> tuple[float, float]:
+        """Seconds from SIGKILL of a process to the event that it has ended, and how starved the machine was then.
+
+        Raises AssertionError when none comes.
+        """
         time.sleep(PAUSE_SECONDS)  # deaths are to be apart
         local = [row for row in self.rows.query("SELECT * FROM replicas_replica WHERE state = 'READY'") if row["pid"]]
         assert local, "no process is ready"
         row = local[number % len(local)]
+        starved = starvation()
         place, began = len(self.reader.events), time.monotonic()
         assert self.end(row)
         while time.monotonic() - began < LONGEST_SECONDS:
             for event in self.reader.events[place:]:
                 ended = event["kind"] == "replica" and event["object_id"] == row["id"]
                 if ended and event["new"] == "SHUTTING_DOWN":
-                    return time.monotonic() - began
+                    took = time.monotonic() - began
+                    return took, (starved + starvation()) / 2
             time.sleep(0.001)
         raise AssertionError(f"replica {row['number']} was killed and no event came")

@@ -6,6 +6,7 @@ a change takes from its cause to a websocket. The constants below say how much e
 
 import argparse
 import itertools
+import os
 import random
 import signal
 import sys
@@ -84,6 +85,8 @@ class Soak:
         self.early: list[float] = []
         self.late: list[float] = []
         self.deaths = self.updates = 0
+        self.starved: dict[str, float] = {}
+        self.cost: dict[str, float] = {}
 
     # --- the work -------------------------------------------------------------------------------------------------
 
@@ -96,7 +99,7 @@ class Soak:
             self.person.apply(text(name, 0), name)
         self.wait_ready(300)
         began = time.monotonic()
-        self.early = [self.latency.of_a_death(number) for number in range(CHANGES)]
+        self.early = self.time_deaths("early")
         for number in itertools.count(1):
             passed = time.monotonic() - began
             if passed > seconds:
@@ -106,7 +109,22 @@ class Soak:
                 self.sample(time.monotonic() - began)
             time.sleep(max(0.0, ACT_SECONDS - (time.monotonic() - began - passed)))
         self.wait_ready(120)
-        self.late = [self.latency.of_a_death(number) for number in range(CHANGES)]
+        self.late = self.time_deaths("late")
+
+    def time_deaths(self, when: str) -> list[float]:
+        """Seconds that some deaths take to be told, divided by how much longer than its work the machine takes then.
+
+        Also notes how much of a processor the controller took meanwhile, for each of them.
+        """
+        controller = self.plane.children()["controller"]
+        before, found, starved = cpu_seconds(controller), [], []
+        for number in range(CHANGES):
+            took, factor = self.latency.of_a_death(number)
+            found.append(took / factor)
+            starved.append(factor)
+        self.starved[when] = sum(starved) / len(starved)
+        self.cost[when] = (cpu_seconds(controller) - before) / CHANGES
+        return found
 
     def names(self) -> list[str]:
         """The services."""
@@ -181,6 +199,9 @@ class Soak:
         for name, values in (("at the beginning", self.early), ("in the end", self.late)):
             p95 = quantiles(values, n=20)[-1]
             lines.append(f"| death to websocket, {name} | {median(values) * 1000:.0f} | p95 {p95 * 1000:.0f} | | ms |")
+        for when, seconds_ in self.cost.items():
+            starved = f"waited {self.starved[when]:.1f} times as long as it worked"
+            lines.append(f"| controller for each, {when} | {seconds_ * 1000:.0f} | | | ms CPU; the machine {starved} |")
         return "\n".join(lines)
 
     def close(self) -> None:
@@ -233,6 +254,12 @@ def memory(pid: int) -> tuple[float, float]:
         return 0.0, 0.0
     found = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines[1:]}
     return found.get("Pss", 0.0), found.get("Rss", 0.0)
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has taken of processors."""
+    stat = processes.stat(pid)
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0.0
 
 
 def size(paths: Iterable[Path]) -> float:
