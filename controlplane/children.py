@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controlplane.vigil import DELAYS
+from controlplane.vigil import DELAYS, SETTLED_SECONDS
 from replicas.config import Config
 from replicas.gateway.binary import find
 
@@ -18,7 +18,8 @@ class Child:
     """One program of the control plane.
 
     `beat` names the file (in the run directory) whose time changes while the child works; "" means that only its
-    exit tells. `delays`: seconds before it is started again, after one death soon after its start, two, and so on.
+    exit tells. `delays`: seconds before it is started again, after one death soon after its start, two, and so on;
+    who lived for `settled` seconds is started again at once.
     `after` names the child without whose work no beat can be expected. `listens`: gets the socket. `grace`: seconds
     that it may take to stop. `last`: it is asked to stop when those that are not `last` have ended. The longest grace
     of these and the longest of those must leave room in the ten seconds that are promised.
@@ -33,6 +34,7 @@ class Child:
     grace: float = 7.5
     last: bool = False
     delays: tuple[float, ...] = DELAYS
+    settled: float = SETTLED_SECONDS
 
 
 def table(base: Path) -> tuple[Child, ...]:
@@ -55,6 +57,7 @@ def table(base: Path) -> tuple[Child, ...]:
             (python, manage, "controller", "--skip-checks"),  # they load every page of the dashboard, and were done
             {"ROLLCALL_PROCESS": "controller"},
             beat="beat-controller",
+            settled=10.0,
         ),
     )
 
@@ -73,6 +76,7 @@ def gateway(python: str) -> tuple[Child, ...]:
             grace=2.0,
             last=True,  # requests are served while the others end
             delays=(0.0, 0.0, 0.2, 0.5, 1.0, 1.0, 2.0, 5.0),  # all traffic waits for it
+            settled=5.0,
         ),
     )
 

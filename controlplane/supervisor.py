@@ -53,7 +53,7 @@ class Supervisor:
     """Keeps every child of the table running until told to stop."""
 
     def __init__(self, children: tuple[Child, ...], *, listener: int, run: Path, home: Path, output: Output, url: str):
-        self.places = {child.name: Place(child, Patience(child.delays)) for child in children}
+        self.places = {child.name: Place(child, Patience(child.delays, child.settled)) for child in children}
         self.listener = listener
         self.run_dir = run
         self.home = home

@@ -8,7 +8,7 @@ LATE_SECONDS = 4.0
 FRESH_SECONDS = 5.0
 GAP_SECONDS = 2.0
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0)
-SETTLED_SECONDS = 60.0
+SETTLED_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -57,11 +57,15 @@ class Patience:
     """How often a child died soon after its start, and so how long its replacement waits."""
 
     delays: tuple[float, ...] = DELAYS
+    settled: float = SETTLED_SECONDS
     deaths: int = field(default=0)
 
     def delay(self, lived: float) -> float:
-        """Seconds until the replacement of a child that lived for `lived` seconds: 0, 1, 2, 5, 10, 10, ..."""
-        if lived >= SETTLED_SECONDS:
+        """Seconds until the replacement of a child that lived for `lived` seconds: 0, 1, 2, 5, 10, 10, ...
+
+        Who lived for `settled` seconds did not die of its start, and is replaced at once.
+        """
+        if lived >= self.settled:
             self.deaths = 0
         seconds = self.delays[min(self.deaths, len(self.delays) - 1)]
         self.deaths += 1

@@ -61,6 +61,7 @@ def begin(
         to_version=version.number,
         good_version=good,
         held=list(begun.held),
+        from_target=service.target if before else None,
         actor=actor,
         revision=1,
         started_at=now,

@@ -198,8 +198,21 @@ def plan_to_go_back(service: Service, old: ServiceVersion) -> list[str]:
     active = service.version
     if active is None or active.pk == old.pk or service.desired != Desired.UP or without_files(service, old):
         return []
-    target = service.target if service.target != wanted(active.spec) else wanted(old.spec)
+    target = target_back(service, active, old)
     return plan_back(service, old, kind_of_return(service, old), target)
+
+
+def target_back(service: Service, leaving: ServiceVersion, old: ServiceVersion) -> int:
+    """How many replicas are wanted once `old` is back: what a hand set stays, also where it was set before the update.
+
+    Else it is what the text of `old` says.
+    """
+    if service.target != wanted(leaving.spec):
+        return service.target
+    row = latest(service.pk)
+    undone = row is not None and (row.from_version, row.to_version) == (old.number, leaving.number)
+    before = row.from_target if row is not None and undone else None
+    return wanted(old.spec) if before is None else before
 
 
 def _version(service: Service, number: int) -> ServiceVersion | None:
@@ -238,7 +251,7 @@ def _go_back(
     kept = old.files_uid in kept_files(service.pk)
     if refusal := without_files(service, old, kept):
         raise Refused(refusal)
-    target = service.target if service.target != wanted(leaving.spec) else wanted(old.spec)  # what a hand set stays
+    target = target_back(service, leaving, old)
     plan = plan_back(service, old, kind, target)
     version = versions.make_again(service, old, message=message, actor=actor, plan=plan, kept=kept)
     rollout = begin(service, version, kind, actor=actor)

@@ -13,9 +13,10 @@ class Rollout(models.Model):
     """A move of a service to `to_version`; versions are named by their numbers, 0 for none.
 
     `good_version`: the last version that has proved itself, to which the move turns back. `held`: versions whose
-    replicas are not listed although they are ready. `best`: the most replicas of the new version that had proved
-    themselves at one time; `progressed_at`: when that last grew. `paused_at`, `promoted_at` and `switched_at` are set
-    once the move is paused, its canary promoted, its blue-green switch made.
+    replicas are not listed although they are ready. `from_target`: how many replicas were wanted before. `best`: the
+    most replicas of the new version that had proved themselves at one time; `progressed_at`: when that last grew.
+    `paused_at`, `promoted_at` and `switched_at` are set once the move is paused, its canary promoted, its blue-green
+    switch made.
     """
 
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="rollouts")
@@ -27,6 +28,7 @@ class Rollout(models.Model):
     to_version = models.PositiveIntegerField()
     good_version = models.PositiveIntegerField(default=0)
     held = models.JSONField(default=list, blank=True)
+    from_target = models.PositiveIntegerField(null=True, blank=True)
     best = models.PositiveIntegerField(default=0)
     actor = models.CharField(max_length=150, blank=True, default="")
     revision = models.PositiveIntegerField(default=0)

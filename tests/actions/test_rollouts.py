@@ -309,6 +309,13 @@ class TestGoingBack:
         rollouts.abort(service.pk, actor="ann")
         assert Service.objects.get().target == 5
 
+    def test_a_target_that_was_set_by_hand_before_the_update_comes_back_too(self) -> None:
+        service = served(2)
+        services.scale(service.pk, 3, actor="ann")
+        service = update("sleep 61", target=3)
+        rollouts.abort(service.pk, actor="ann")
+        assert Service.objects.get().target == 3
+
     def test_the_target_that_a_spec_asks_for(self) -> None:
         for form in (
             {"service": {"replicas": 3}},

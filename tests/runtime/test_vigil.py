@@ -1,7 +1,10 @@
 """Silence and patience, with time as an argument."""
 
+from pathlib import Path
+
 import pytest
 
+from controlplane.children import table
 from controlplane.vigil import SILENT_SECONDS, START_SECONDS, Patience, Pulse
 
 
@@ -85,3 +88,10 @@ def test_a_child_that_had_settled_is_replaced_at_once_again(lived: float) -> Non
         patience.delay(lived=1.0)
     assert patience.delay(lived) == 0
     assert patience.delay(1.0) == 1
+
+
+def test_a_gateway_or_controller_that_works_is_replaced_at_once_however_often_it_is_killed() -> None:
+    for child in table(Path("/srv")):
+        if child.name in ("gateway", "controller"):
+            patience = Patience(child.delays, child.settled)
+            assert [patience.delay(lived=10.0) for _ in range(9)] == [0.0] * 9
