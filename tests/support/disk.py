@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 LARGE = 512 << 20
+TRIES = 50
 
 
 class Disk:
@@ -17,18 +18,23 @@ class Disk:
         self.problem = self._mount("-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(place))
 
     def leave(self, free: int) -> None:
-        """Let there be so many free bytes."""
-        found = os.statvfs(self.place)
-        used = (found.f_blocks - found.f_bfree) * found.f_frsize
-        self._resize(used + free)
+        """Let there be so many free bytes. What is written meanwhile makes it too small, and then it is tried again."""
+        problem = "never tried"
+        for _ in range(TRIES):
+            found = os.statvfs(self.place)
+            used = (found.f_blocks - found.f_bfree) * found.f_frsize
+            problem = self._resize(used + free)
+            if not problem:
+                return
+        raise AssertionError(problem)
 
     def empty(self) -> None:
         """Let there be as much room as in the beginning."""
-        self._resize(self.size)
-
-    def _resize(self, size: int) -> None:
-        problem = self._mount("-o", f"remount,size={size}", str(self.place))
+        problem = self._resize(self.size)
         assert not problem, problem
+
+    def _resize(self, size: int) -> str:
+        return self._mount("-o", f"remount,size={size}", str(self.place))
 
     def close(self, copy: Path | None = None) -> None:
         """Remove it, with what is on it, of which a copy may be kept."""
