@@ -48,8 +48,8 @@ def test_json_is_a_list_of_public_rows(run: Run, yaml: Path, controller: Lease) 
     operation = launch(run, yaml)
     assert json.loads(run("operations", "--json").out) == [{"service": "web"} | operation_row(operation)]
     keys = (
-        "service id revision service_id replica_id number kind lane status reason waits_for error attempts peak_memory"
-        " cpu_seconds created_at started_at ended_at"
+        "service id revision service_id replica_id number kind lane status reason waits_for error attempts worker"
+        " peak_memory cpu_seconds created_at started_at ended_at"
     )
     assert list(json.loads(run("operations", "--json").out)[0]) == keys.split()
 

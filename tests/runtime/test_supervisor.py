@@ -210,7 +210,7 @@ def test_a_signal_stops_everything(stage: Stage, number: signal.Signals) -> None
     stage.pid("a"), stage.pid("b")
     assert stage.process is not None
     stage.process.send_signal(number)
-    assert stage.process.wait(5) == 0
+    assert stage.process.wait(10) == 0
     assert stage.everybody() == []
     assert "stopped. No replica is running" in stage.output
 

@@ -82,7 +82,8 @@ def test_the_timeline_tells_of_ends_and_wishes_but_not_of_each_step() -> None:
 def test_pause_and_resume_name_the_rollout() -> None:
     moving()
     answer = post("rollout/pause", {"rollout": str(latest().pk)}, "operator")
-    assert answer.json() == {"level": "success", "message": "The rollout of web to version 2 is paused."}
+    undo = {"action": "/services/web/rollout/resume", "fields": {"rollout": latest().pk}}
+    assert answer.json() == {"level": "success", "message": "The rollout of web to version 2 is paused.", "undo": undo}
     assert latest().paused_at is not None
     assert post("rollout/resume", role="operator").json()["message"] == "The rollout of web to version 2 goes on."
     assert Event.objects.get(trigger="rollout_resumed").actor == "operator"
