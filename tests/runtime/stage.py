@@ -5,6 +5,7 @@ too.
 """
 
 import json
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ def main() -> int:
         for part in play["children"]
     )
     ensure_standard_descriptors()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have had it ignored, as nohup does
     output = Output(Terminal(), LogFile(directory / "control-plane.log"), [child.name for child in children])
     with socket.create_server(("127.0.0.1", 0)) as listener:
         supervisor = Supervisor(
