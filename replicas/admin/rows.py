@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from replicas.actions import operations, replicas, rollouts
 from replicas.admin.looking import Looking, badge, block, confirmed
 from replicas.core.values import ReplicaState
+from replicas.core.wording import sentence
 from replicas.models import Event, Heartbeat, Lease, Operation, Replica, Rollout, ServiceVersion
 from replicas.models.public import shown_status
 
@@ -119,7 +120,7 @@ def steer(page: Looking, request: HttpRequest, queryset: QuerySet[Rollout], act:
             act(rollout.service_id, actor=request.user.get_username(), expected=rollout.pk)
             done.append(str(rollout))
         except (rollouts.Refused, rollouts.Conflict) as refusal:
-            refused.append(f"{str(refusal)[:1].upper()}{str(refusal)[1:]}.")
+            refused.append(sentence(refusal))
     page.say(request, done, refused, verb)
 
 
@@ -257,7 +258,7 @@ class OperationAdmin(Looking):
                 act(operation.pk, actor=request.user.get_username())
                 done.append(f"operation {operation.pk}")
             except operations.Refused as refusal:
-                refused.append(f"{str(refusal)[:1].upper()}{str(refusal)[1:]}.")
+                refused.append(sentence(refusal))
         self.say(request, done, refused, verb)
 
 

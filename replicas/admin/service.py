@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from replicas.actions import rollouts, services
 from replicas.admin.looking import ANY, DEPLOY, OPERATE, SEE, Looking, badge, block, confirmed, refusal
 from replicas.admin.service_form import ServiceForm
-from replicas.core.wording import some
+from replicas.core.wording import sentence, some
 from replicas.models import Service
 
 FACTS = (
@@ -255,5 +255,5 @@ class ServiceAdmin(Looking):
                 act(service.pk, actor=request.user.get_username())
                 done.append(service.name)
             except rollouts.Refused as refusal:
-                refused.append(f"{str(refusal)[:1].upper()}{str(refusal)[1:]}.")
+                refused.append(sentence(refusal))
         self.say(request, done, refused, verb)

@@ -142,12 +142,21 @@ def next_probe_in(state: ReplicaState, launched_for: float, policy: ProbePolicy)
     return math.inf
 
 
-def proving_moment(since: datetime, min_ready_seconds: float) -> datetime | None:
-    """From when on a probe that passes proves a replica that is ready `since` then; None: being ready is proof enough.
+def ready_anew(state_since: datetime, adopted_at: datetime | None) -> datetime:
+    """Since when a READY replica is so under its version: what it did before it was adopted proves nothing of that."""
+    return max(state_since, adopted_at or state_since)
 
-    The probe that made it ready is no proof of lasting, so one more is made (and written down) at that moment.
+
+def proof_due(since: datetime, min_ready_seconds: float, passed_at: datetime | None) -> datetime | None:
+    """From when on a probe that passes proves a replica that is ready `since` then; None: one has, or none is needed.
+
+    The probe that made it ready is no proof of lasting, so one more is made (and written down) at that moment. Who
+    makes it and who waits for it ask here. `passed_at`: when a probe passed, as far as was written down.
     """
-    return since + timedelta(seconds=min_ready_seconds) if min_ready_seconds > 0 else None
+    if min_ready_seconds <= 0:
+        return None
+    moment = since + timedelta(seconds=min_ready_seconds)
+    return None if passed_at is not None and passed_at >= moment else moment
 
 
 def judge_liveness(

@@ -12,6 +12,12 @@ def short(text: str) -> str:
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
+def sentence(said: object) -> str:
+    """The text (of a refusal, say) as a sentence: with a capital and a full stop."""
+    text = str(said)
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
 def after(text: str) -> str:
     """ ": text" to follow the thing it explains, or nothing."""
     line = short(text)

@@ -13,7 +13,16 @@ from django.db.models import Max
 from replicas import clock
 from replicas.actions import replicas
 from replicas.actions.sealing import Unsealable, unseal
-from replicas.core.health import PROBED, Observed, ProbePolicy, judge, judge_liveness, next_probe_in, proving_moment
+from replicas.core.health import (
+    PROBED,
+    Observed,
+    ProbePolicy,
+    judge,
+    judge_liveness,
+    next_probe_in,
+    proof_due,
+    ready_anew,
+)
 from replicas.core.values import ReplicaState
 from replicas.core.views import RolloutPolicy
 from replicas.models import Event, Replica, ServiceVersion
@@ -188,18 +197,16 @@ def make_targets(row: dict[str, Any]) -> Iterator[Target]:
             request=request_for(policy, key_of(row["id"], kind), row["url"]),
             secrets=version.secrets,
             due=time.monotonic(),
-            proves_at=proof_due(row, version.min_ready_seconds) if kind == READINESS else None,
+            proves_at=proves_at(row, version.min_ready_seconds) if kind == READINESS else None,
         )
 
 
-def proof_due(row: dict[str, Any], min_ready_seconds: float) -> datetime | None:
+def proves_at(row: dict[str, Any], min_ready_seconds: float) -> datetime | None:
     """From when on a probe that passes proves the replica; None where that has been, or none is needed."""
     if row["state"] != ReplicaState.READY:
         return None
-    since = max(row["state_since"], row["adopted_at"] or row["state_since"])
-    moment = proving_moment(since, min_ready_seconds)
-    proved = moment is not None and row["probe_ok"] and row["probe_at"] is not None and row["probe_at"] >= moment
-    return None if proved else moment
+    since = ready_anew(row["state_since"], row["adopted_at"])
+    return proof_due(since, min_ready_seconds, row["probe_at"] if row["probe_ok"] else None)
 
 
 def request_for(policy: ProbePolicy, key: int, url: str) -> ProbeRequest:

@@ -1,6 +1,7 @@
 """The public JSON of each row: what browsers, commands and event rows carry. No secrets, no handles."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from replicas.core.rollout import DEFAULT_SURGE, DEFAULT_UNAVAILABLE
@@ -19,6 +20,19 @@ def stamp(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _provider_of(version: ServiceVersion) -> str:
+    """The provider that its spec names; a change of a service leaves the spec unread, as it is large."""
+    if "spec" in version.get_deferred_fields():
+        return _provider_by(version.uid)
+    return str(version.spec.get("provider", ""))
+
+
+@lru_cache(maxsize=4096)
+def _provider_by(uid: str) -> str:
+    """The same, asked of the database once: a version never changes."""
+    return ServiceVersion.objects.values_list("spec__provider", flat=True).get(uid=uid) or ""
+
+
 def service_row(service: Service) -> Row:
     """A service as lists show it; `version` is the active version's number, `owner` a user's name or None."""
     return {
@@ -29,7 +43,7 @@ def service_row(service: Service) -> Row:
         "reason": service.reason,
         "desired": service.desired,
         "version": service.version.number if service.version else None,
-        "provider": service.version.spec.get("provider", "") if service.version else "",
+        "provider": _provider_of(service.version) if service.version else "",
         "target": service.target,
         "pinned": service.pinned,
         "ready": service.ready,

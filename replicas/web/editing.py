@@ -14,12 +14,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from replicas.actions.services import Conflict
 from replicas.core.spec import SpecErrors
 from replicas.core.values import Desired
+from replicas.core.wording import sentence
 from replicas.models import Service, ServiceVersion
 from replicas.web import examples, intake, outbox
 from replicas.web.access import DEPLOY, allowed, powers, refusal, service_of
 from replicas.web.forms import SpecForm
 from replicas.web.replies import done, refused, service_or_404
-from replicas.web.steering import sentence
 from replicas.web.versions import version_or_404
 
 PAST = {"created": "created", "updated": "updated", "revived": "brought up again", "unchanged": "unchanged"}

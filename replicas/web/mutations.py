@@ -8,13 +8,12 @@ from replicas.actions import operations, services
 from replicas.actions import replicas as replica_actions
 from replicas.core.autoscaler import follows_load
 from replicas.core.values import ReplicaState
-from replicas.core.wording import some
+from replicas.core.wording import sentence, some
 from replicas.models import Service
 from replicas.web import intake
 from replicas.web.access import OPERATE, allowed
 from replicas.web.forms import PurgeForm, RestartForm, ScaleForm
 from replicas.web.replies import Undo, done, invalid, refused, service_or_404
-from replicas.web.steering import sentence
 
 
 @allowed(OPERATE)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from replicas.actions import rollouts
 from replicas.actions.rollouts import Conflict, Refused
+from replicas.core.wording import sentence
 from replicas.models import Rollout
 from replicas.web.access import DEPLOY, OPERATE, SEE, View, allowed
 from replicas.web.forms import RollbackForm, SteerForm
@@ -73,9 +74,3 @@ def plan(request: HttpRequest, name: str, number: int) -> JsonResponse:
     old = version_or_404(service, number)
     why = rollouts.without_files(service, old)
     return JsonResponse({"plan": rollouts.plan_to_go_back(service, old), "refused": sentence(why) if why else ""})
-
-
-def sentence(error: Exception | str) -> str:
-    """The text of a refusal as a sentence."""
-    text = str(error)
-    return text[:1].upper() + text[1:] + "."

@@ -1,11 +1,11 @@
 """Looks for more than there may be: live rows of each service four times a second, shims of each replica every one."""
 
-import threading
 import time
 from collections import Counter
 
 from controlplane import processes
 from tests.chaos.cast import CAST, PARTS
+from tests.support.looking import Looking
 from tests.support.rows import LIVE, Rows
 from tests.support.sampler import Bound
 
@@ -19,27 +19,17 @@ GROUP BY s.id
 """
 
 
-class Sampler(threading.Thread):
+class Sampler(Looking):
     """`faults` says what was too much. A look at the rows is one consistent read; what is wanted comes from it too."""
 
     def __init__(self, rows: Rows) -> None:
-        super().__init__(name="sampler", daemon=True)
+        super().__init__("sampler", SECONDS)
         self.rows = rows
         self.faults: list[str] = []
         self.most: Counter[str] = Counter()
         self.samples = 0
         self._bounds = {part.name: Bound() for part in CAST}
         self._doubles: dict[str, float] = {}
-        self._over = threading.Event()
-
-    def run(self) -> None:
-        while not self._over.wait(SECONDS):
-            self.look()
-
-    def stop(self) -> None:
-        """Take no more samples."""
-        self._over.set()
-        self.join(10)
 
     def look(self) -> None:
         """One sample."""

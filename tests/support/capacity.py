@@ -1,11 +1,11 @@
 """Who gets traffic, asked from outside every 50 ms: what is listed by the rows, and whether it answers."""
 
 import socket
-import threading
 import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tests.support.looking import Looking
 from tests.support.rows import Row, Rows
 
 SECONDS = 0.05
@@ -31,27 +31,17 @@ class Dip:
     silent: tuple[int, ...]
 
 
-class Capacity(threading.Thread):
+class Capacity(Looking):
     """Samples a service until told to stop; keeps each sample that is below its floor."""
 
     def __init__(self, rows: Rows, service: str, floor: int) -> None:
-        super().__init__(name="capacity", daemon=True)
+        super().__init__("capacity", SECONDS)
         self.rows = rows
         self.service = service
         self.floor = floor
         self.samples = 0
         self.least = 10**6
         self.dips: list[Dip] = []
-        self._over = threading.Event()
-
-    def run(self) -> None:
-        while not self._over.wait(SECONDS):
-            self.look()
-
-    def stop(self) -> None:
-        """Take no more samples."""
-        self._over.set()
-        self.join(10)
 
     def look(self) -> None:
         """One sample: of the listed ones those count that answer. Who has left meanwhile is no longer asked for."""

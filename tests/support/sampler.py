@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from controlplane import processes
+from tests.support.looking import Looking
 from tests.support.rows import LIVE, Rows
 
 SECONDS = 0.05
@@ -63,11 +64,11 @@ class Bound:
         return live > self.held
 
 
-class Sampler(threading.Thread):
+class Sampler(Looking):
     """Samples until told to stop; keeps each sample that differs from the one before it."""
 
     def __init__(self, rows: Rows) -> None:
-        super().__init__(name="sampler", daemon=True)
+        super().__init__("sampler", SECONDS)
         self.home = str(rows.home)
         self.rows = rows
         self.samples: list[Sample] = []
@@ -76,7 +77,7 @@ class Sampler(threading.Thread):
         self._bounds: dict[str, Bound] = {}
         self._lock = threading.Lock()
         self._known: dict[Identity, tuple[float, str, str]] = {}
-        self._over = threading.Event()
+        self._last = time.monotonic()
 
     def allow(self, service: str, number: int) -> None:
         """At most `number` replicas of the service may be live, from now on."""
@@ -93,25 +94,23 @@ class Sampler(threading.Thread):
         return self.samples[-1].live.get(service, frozenset()) if self.samples else frozenset()
 
     def run(self) -> None:
-        last = time.monotonic()
-        while not self._over.wait(SECONDS):
-            sample = self.look()
-            self.longest_gap, last = max(self.longest_gap, sample.at - last), sample.at
-            if not self.samples or self.samples[-1].live != sample.live:
-                self.samples.append(sample)
-            with self._lock:
-                for service, bound in self._bounds.items():
-                    live = len(sample.live.get(service, ()))
-                    if bound.passed_by(live, partial(self._places, service), sample.at):
-                        self.excesses.append(Excess(service, bound.held, sample))
+        self._last = time.monotonic()
+        super().run()
+
+    def take(self) -> None:
+        """Keep a sample that differs, and each bound that it passes."""
+        sample = self.look()
+        self.longest_gap, self._last = max(self.longest_gap, sample.at - self._last), sample.at
+        if not self.samples or self.samples[-1].live != sample.live:
+            self.samples.append(sample)
+        with self._lock:
+            for service, bound in self._bounds.items():
+                live = len(sample.live.get(service, ()))
+                if bound.passed_by(live, partial(self._places, service), sample.at):
+                    self.excesses.append(Excess(service, bound.held, sample))
 
     def _places(self, service: str) -> int:
         return len(self.rows.replicas(service, *LIVE))
-
-    def stop(self) -> None:
-        """Take no more samples."""
-        self._over.set()
-        self.join(10)
 
     def look(self) -> Sample:
         """One sample."""

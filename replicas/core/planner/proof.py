@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from replicas.core.backoff import waits_until
-from replicas.core.health import proving_moment
+from replicas.core.health import proof_due, ready_anew
 from replicas.core.values import ReplicaState, RolloutKind
 from replicas.core.views import ReplicaView, ServiceView
 
@@ -48,8 +48,8 @@ def answered(replica: ReplicaView, since: datetime, wait: float, now: datetime) 
 
     A moment that has not come although the wait is over was reckoned before the clock was set back: nobody can tell.
     """
-    moment = proving_moment(since, wait)
-    return moment is None or moment > now or (replica.probed_at is not None and replica.probed_at >= moment)
+    due = proof_due(since, wait, replica.probed_at)
+    return due is None or due > now
 
 
 def ready_since(service: ServiceView, replica: ReplicaView) -> datetime | None:
@@ -64,4 +64,4 @@ def ready_since(service: ServiceView, replica: ReplicaView) -> datetime | None:
         return replica.state_since
     if replica.version != service.version:
         return None
-    return max(replica.state_since, replica.adopted_at or replica.state_since)
+    return ready_anew(replica.state_since, replica.adopted_at)

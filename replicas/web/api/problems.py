@@ -13,6 +13,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from replicas.actions.operations import Refused
 from replicas.actions.versions import Conflict
 from replicas.core.spec import SpecErrors
+from replicas.core.wording import sentence
 from replicas.web import examples, intake
 
 log = logging.getLogger(__name__)
@@ -61,11 +62,6 @@ def told(status: int, code: str, error: Exception) -> HttpResponse:
     """A refusal of ours: its text is "what and why; what to do"."""
     message, _, then = str(error).partition("; ")
     return answer(status, code, sentence(message), next=sentence(then) if then else "")
-
-
-def sentence(text: str) -> str:
-    """With a capital and a full stop."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
 
 
 def invalid_spec(errors: SpecErrors) -> HttpResponse:
