@@ -13,13 +13,14 @@ import sys
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 
 from controlplane import processes
 from tests.chaos.latency import Latency
+from tests.support import trees
 from tests.support.controlplane import ControlPlane
 from tests.support.person import Person
 from tests.support.reader import FeedReader
@@ -162,9 +163,9 @@ class Soak:
         for part, megabytes in memory.items():
             self.memory[part].add(at, megabytes)
         home = self.plane.home
-        self.disk["database"].add(at, size((home / "db").glob("rollcall.sqlite3*")))
-        self.disk["logs of operations"].add(at, size((home / "logs").rglob("*")))
-        self.disk["replicas' directories"].add(at, size((home / "replicas").rglob("*")))
+        self.disk["database"].add(at, trees.size(home / "db") / 1e6)
+        self.disk["logs of operations"].add(at, trees.size(home / "logs") / 1e6)
+        self.disk["replicas' directories"].add(at, trees.size(home / "replicas") / 1e6)
         self.disk["events"].add(at, self.rows.query("SELECT COUNT(*) AS n FROM replicas_event")[0]["n"] / 1000)
 
     def faults(self) -> list[str]:
@@ -260,17 +261,6 @@ def cpu_seconds(pid: int) -> float:
     """What a process has taken of processors."""
     stat = processes.stat(pid)
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0.0
-
-
-def size(paths: Iterable[Path]) -> float:
-    """MB of these files."""
-    total = 0
-    for path in paths:
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # it has just gone
-            continue
-    return total / 1e6
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

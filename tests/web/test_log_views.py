@@ -3,6 +3,7 @@
 import http.client
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.polling import eventually
@@ -75,10 +76,10 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_file_open(
     answer = connection.getresponse()
     answer.read(1000)
     assert site.process is not None
-    folder = Path(f"/proc/{site.process.pid}/fd")
+    web = psutil.Process(site.process.pid)
 
     def is_open() -> bool:
-        return any(entry.is_symlink() and str(log) == str(entry.readlink()) for entry in list(folder.iterdir()))
+        return str(log) in [file.path for file in web.open_files()]
 
     assert is_open()
     answer.close()
