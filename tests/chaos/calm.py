@@ -8,7 +8,8 @@ from tests.chaos import invariants
 from tests.chaos.cast import CAST
 from tests.chaos.operator import Operator
 from tests.chaos.sampling import Sampler
-from tests.chaos.world import Patience, World, patiently
+from tests.chaos.world import World, patiently
+from tests.support.patience import Patience
 
 WHOLE_SECONDS = 45.0  # every part works again: a silent one is replaced after 8 s, one that has just started after 28 s
 WISH_SECONDS = 90.0  # so long a service may take to what was wished: three replicas, one after the other, 3 s each

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from replicas.providers.base import ProviderError
 from replicas.providers.fake import FakeProvider
-from tests.chaos.world import starvation
+from tests.support.patience import starvation
 from tests.support.reader import FeedReader
 from tests.support.rows import Row, Rows
 

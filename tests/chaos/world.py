@@ -5,12 +5,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from controlplane import processes
 from tests.support.controlplane import ControlPlane, children
 from tests.support.disk import Disk
+from tests.support.patience import Patience
 from tests.support.person import Person
 from tests.support.reader import FeedReader
 from tests.support.rows import Rows
@@ -19,35 +19,8 @@ from tests.support.wallclock import WallClock
 LANES = ("long", "short")
 HEARD = ("controller", "long", "short", "web")
 DISK_BYTES = 4 << 30
-MOST_STARVED = 6.0
 # Whoever is killed all the time must not be given up for it, and nobody waits long for what is lost.
 SETTINGS = {"ROLLCALL_LAUNCH_RETRY_SECONDS": "1", "ROLLCALL_DOWN_ATTEMPTS": "50", "ROLLCALL_DOWN_RETRY_SECONDS": "1"}
-
-
-@dataclass
-class Patience:
-    """A limit in seconds of a machine that has a processor for us. One that is short of them gets longer in proportion.
-
-    Each `over` works for some milliseconds and sees how long these took: what the clock says is divided by that.
-    """
-
-    seconds: float
-    spent: float = 0.0
-    last: float = field(default_factory=time.monotonic)
-
-    def over(self) -> bool:
-        """Whether it is used up."""
-        self.spent += (time.monotonic() - self.last) / starvation()
-        self.last = time.monotonic()
-        return self.spent > self.seconds
-
-
-def starvation() -> float:
-    """How much longer a piece of work takes than the time it needs of a processor; 1 on a machine that is idle."""
-    began, worked = time.monotonic(), time.thread_time()
-    while time.thread_time() - worked < 0.004:
-        pass
-    return max(1.0, min(MOST_STARVED, (time.monotonic() - began) / (time.thread_time() - worked)))
 
 
 def patiently(

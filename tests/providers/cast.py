@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from replicas.providers import cgroups, procs
 from replicas.providers.base import Gone, Launched, LaunchOrder, Provider, Waiting
+from tests.support import polling
 
 T = TypeVar("T")
 SERVER = "exec /usr/bin/python3 -m http.server $PORT --bind 127.0.0.1"
@@ -20,11 +21,7 @@ SERVER = "exec /usr/bin/python3 -m http.server $PORT --bind 127.0.0.1"
 
 def eventually(look: Callable[[], T], seconds: float = 20.0) -> T:
     """The first true value that `look` gives; fails when there is none in time."""
-    deadline = time.monotonic() + seconds
-    while not (seen := look()):
-        assert time.monotonic() < deadline, f"never came true within {seconds:g} s, last seen: {seen!r}"
-        time.sleep(0.01)
-    return seen
+    return polling.eventually(look, seconds)
 
 
 @dataclass

@@ -10,11 +10,13 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from replicas.providers.probing import Fault, ProbeRequest, ProbeResult, stream, sweep
+from tests.providers.cast import eventually
 from tests.providers.probe_cast import servers_fixture  # noqa: F401
 from tests.providers.probe_servers import Servers, http, refusing
 
@@ -76,11 +78,11 @@ def test_what_is_done_with_a_result_does_not_eat_into_the_deadlines(servers: Ser
         writer.write(http("200 OK"))
 
     results = sweep(
-        requests_to([servers.start(handler)] * 20, 1.0),
-        on_result=lambda result: time.sleep(0.1),  # a slow writer of rows
+        requests_to([servers.start(handler)] * 20, 3.0),
+        on_result=lambda result: time.sleep(0.25),  # a slow writer of rows
     )
     assert all(result.ok for result in results)
-    assert max(result.seconds for result in results) < 1.0
+    assert max(result.seconds for result in results) < 3.0
 
 
 def test_on_result_is_called_in_the_calling_thread(servers: Servers):
@@ -169,7 +171,7 @@ def test_a_name_that_takes_for_ever_delays_nothing(servers: Servers, monkeypatch
     finally:
         release.set()
     assert (results[0].error, all(result.ok for result in results[1:])) == ("timeout", True)
-    assert took < 2
+    assert took < 15
 
 
 def test_a_name_is_looked_up_once_for_all(servers: Servers, monkeypatch: pytest.MonkeyPatch):
@@ -200,7 +202,9 @@ def test_a_fault_of_ours_in_one_probe_costs_only_its_result(servers: Servers, ca
     assert "Traceback" in caplog.text
 
 
-def run_prober(code: str, port: int, *, stop_for: float = 0.0) -> list[dict]:
+def run_prober(
+    code: str, port: int, *, stop_for: float = 0.0, under_way: Callable[[], bool] = lambda: True
+) -> list[dict]:
     """Results of a sweep in a process of its own, which prints them; it may be stopped for some seconds meanwhile."""
     script = textwrap.dedent(code) + textwrap.dedent(
         """
@@ -216,7 +220,7 @@ def run_prober(code: str, port: int, *, stop_for: float = 0.0) -> list[dict]:
         assert prober.stdout is not None
         assert prober.stdout.readline() == "ready\n"
         if stop_for:
-            time.sleep(0.3)  # the probes are under way
+            eventually(under_way, 20)
             os.kill(prober.pid, signal.SIGSTOP)
             time.sleep(stop_for)  # that long it stands still
             os.kill(prober.pid, signal.SIGCONT)
@@ -228,7 +232,14 @@ def run_prober(code: str, port: int, *, stop_for: float = 0.0) -> list[dict]:
 
 
 def test_a_prober_that_was_stopped_blames_nobody(servers: Servers):
-    results = run_prober("TIMEOUT, COUNT = 1.5, 5", servers.hanging(), stop_for=3.5)
+    connected = []
+
+    async def handler(reader, writer):
+        connected.append(True)
+        await reader.read(-1)
+
+    port = servers.start(handler)
+    results = run_prober("TIMEOUT, COUNT = 3, 5", port, stop_for=5, under_way=lambda: len(connected) == 5)
     assert {(result["ok"], result["error"], result["conclusive"]) for result in results} == {(False, "local", False)}
     assert "held up on our side" in results[0]["detail"]
 

@@ -71,9 +71,9 @@ def test_no_number_says_why(command: str, reason: str) -> None:
 def test_a_command_that_hangs_is_killed_with_all_that_it_started(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(signal, "SECONDS", 0.5)
+    monkeypatch.setattr(signal, "SECONDS", 3.0)
     pid = tmp_path / "pid"
-    with pytest.raises(Unread, match=r"was not done within 0\.5 s"):
+    with pytest.raises(Unread, match=r"was not done within 3 s"):
         read_number({"command": f"sh -c 'sleep 600 & echo $! > {pid}; wait'"}, {})
     eventually(lambda: not psutil.pid_exists(int(pid.read_text())))
 

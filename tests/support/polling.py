@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from tests.support.patience import Patience
+
 T = TypeVar("T")
 
 POLL_SECONDS = 0.02
@@ -12,9 +14,10 @@ POLL_SECONDS = 0.02
 def eventually(predicate: Callable[[], T], timeout: float = 10.0, message: str | Callable[[], str] = "") -> T:
     """The first true value that `predicate` gives within `timeout` seconds; fails the test with `message` otherwise.
 
+    The seconds are those of a machine with a processor for us (`Patience`).
     An AssertionError in the predicate counts as "not yet", and is shown if it is the last thing that happened.
     """
-    deadline = time.monotonic() + timeout
+    patience = Patience(timeout)
     while True:
         last: AssertionError | None = None
         value = None
@@ -24,7 +27,7 @@ def eventually(predicate: Callable[[], T], timeout: float = 10.0, message: str |
             last = error
         if value:
             return value
-        if time.monotonic() > deadline:
+        if patience.over():
             text = message() if callable(message) else message
             raise AssertionError(f"not within {timeout:g} s: {text or predicate} (last: {last or value!r})") from last
         time.sleep(POLL_SECONDS)
