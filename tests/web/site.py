@@ -162,7 +162,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _opener = urllib.request.build_opener(_NoRedirect)
 
 
-def receive(ws: ClientConnection, seconds: float = 10.0) -> dict[str, Any]:
+def receive(ws: ClientConnection, seconds: float = 30.0) -> dict[str, Any]:
     """The next message that is not a ping."""
     deadline = time.monotonic() + seconds
     while True:
@@ -171,7 +171,7 @@ def receive(ws: ClientConnection, seconds: float = 10.0) -> dict[str, Any]:
             return message
 
 
-def receive_events(ws: ClientConnection, last: int, seconds: float = 20.0) -> list[dict[str, Any]]:
+def receive_events(ws: ClientConnection, last: int, seconds: float = 30.0) -> list[dict[str, Any]]:
     """All events up to the one with the id `last`."""
     found: list[dict[str, Any]] = []
     while not found or found[-1]["id"] < last:

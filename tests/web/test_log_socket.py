@@ -36,7 +36,7 @@ def made(site: Site, service: int, log: Path, launch: Path) -> dict[str, int]:
     return ids
 
 
-def text_of(ws: ClientConnection, until: Callable[[str], bool], seconds: float = 20.0) -> tuple[str, int]:
+def text_of(ws: ClientConnection, until: Callable[[str], bool], seconds: float = 40.0) -> tuple[str, int]:
     """The text of the chunks, which must follow each other, until it is enough; and the offset behind it."""
     text, cursor = "", -1
     deadline = time.monotonic() + seconds
