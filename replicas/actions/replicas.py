@@ -14,7 +14,14 @@ from replicas.models.public import replica_row
 
 
 def create(
-    service_id: int, version: int, *, replaces: int | None, restarts: int, reason: str, actor: str
+    service_id: int,
+    version: int,
+    *,
+    replaces: int | None,
+    restarts: int,
+    reason: str,
+    actor: str,
+    spot: bool | None = None,
 ) -> Replica | None:
     """A PENDING replica of the version with its queued launch. None if service or version is gone."""
     with writing():
@@ -38,6 +45,7 @@ def create(
             revision=1,
             restarts=restarts,
             replaces=replaces,
+            spot=spot,
             created_at=now,
         )
         record(replica, "created", reason=reason, actor=actor, new=replica.state)

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Max
 
+from replicas.core import latency
 from replicas.models import Sample
 
 SECOND, MINUTE = 1, 60
@@ -45,12 +46,12 @@ def fold(since: datetime, until: datetime) -> None:
 
 
 def folded(service_id: int, at: datetime, samples: Sequence[Sample]) -> Sample:
-    """Sums of what was counted, means over time of what was there, and of latencies the worst second's (p50: the mean
-    by requests)."""
+    """Sums of what was counted, means over time of what was there, and the percentiles of all requests together."""
     seconds = sum(sample.seconds for sample in samples) or 1.0
     requests = sum(sample.requests for sample in samples)
-    timed = [sample for sample in samples if sample.p50 is not None]
-    weight = sum(max(sample.requests, 1) for sample in timed)
+    times: dict[str, float] = {}
+    for sample in samples:
+        latency.add(times, sample.times or latency.guessed(sample.requests, sample.p50, sample.p95, sample.p99))
     replicas: dict[str, list[float]] = {}
     for sample in samples:
         for number, figures in sample.replicas.items():
@@ -65,9 +66,10 @@ def folded(service_id: int, at: datetime, samples: Sequence[Sample]) -> Sample:
         queued=_mean(samples, "queued", seconds),
         held=_mean(samples, "held", seconds),
         ready=round(_mean(samples, "ready", seconds)),
-        p50=sum((s.p50 or 0.0) * max(s.requests, 1) for s in timed) / weight if timed else None,
-        p95=max((s.p95 or 0.0 for s in timed), default=None),
-        p99=max((s.p99 or 0.0 for s in timed), default=None),
+        p50=latency.percentile(times, 0.50),
+        p95=latency.percentile(times, 0.95),
+        p99=latency.percentile(times, 0.99),
+        times=times,
         codes=[sum(column) for column in zip(*(sample.codes for sample in samples), strict=True)],
         replicas={number: [a, b / len(samples), c] for number, (a, b, c) in replicas.items()},
     )

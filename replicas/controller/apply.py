@@ -61,6 +61,7 @@ def create(service_id: int, action: Create) -> None:
         restarts=action.restarts,
         reason=action.reason,
         actor=ACTOR,
+        spot=action.spot,
     )
 
 

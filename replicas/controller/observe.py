@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Exists, F, Max, OuterRef, Q, Subquery
 
+from replicas.core.machines import spot_policy
 from replicas.core.rollout import bounds, one_port
 from replicas.core.values import (
     ENDS,
@@ -28,6 +29,7 @@ from replicas.core.views import (
     RolloutPolicy,
     RolloutView,
     ServiceView,
+    SpotPolicy,
     Surge,
 )
 from replicas.models import Operation, Replica, Rollout, Service, ServiceVersion
@@ -103,7 +105,7 @@ def observe(now: datetime) -> World:
 COLUMNS = (
     "id", "service_id", "number", "version_number", "state", "state_since", "created_at", "outcome", "launched_at",
     "ready_at", "ended_at", "restarts", "replaces", "retire_reason", "reason", "provider", "handle", "purge",
-    "adopted_at", "probe_at", "probe_ok",
+    "adopted_at", "probe_at", "probe_ok", "spot",
 )  # fmt: skip
 
 
@@ -179,6 +181,7 @@ def _add_service(world: World, row: Any, compatible: frozenset[int], move: Move 
             policy=policy.rollouts,
             rollout=move.view if move else None,
             good_fits=move is not None and move.good_process == version.process_digest,
+            spot=policy.spot,
         )
     )
 
@@ -192,6 +195,7 @@ class Policies:
     max_launches: int | None
     rollout: dict[str, Any]
     rollouts: RolloutPolicy
+    spot: SpotPolicy | None
 
     def surge(self, target: int) -> Surge:
         """The rollout's bounds for a target."""
@@ -212,6 +216,7 @@ def policies(version_uid: str) -> Policies:
         max_launches=service.get("max_launches"),
         rollout=service.get("rollout") or {},
         rollouts=_rollout_policy(spec, service),
+        spot=spot_policy(spec),
     )
 
 
@@ -272,4 +277,5 @@ def _view(row: dict[str, Any], operation: OperationView | None) -> ReplicaView:
         operation=operation,
         adopted_at=row["adopted_at"],
         probed_at=row["probe_at"] if row["probe_ok"] else None,
+        spot=row["spot"],
     )

@@ -101,6 +101,7 @@ def measured(
         p50=tally.percentile(0.50),
         p95=tally.percentile(0.95),
         p99=tally.percentile(0.99),
+        times=tally.buckets,
         codes=tally.codes,
         replicas={
             (number := server.name.removeprefix("r")): [

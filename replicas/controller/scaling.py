@@ -10,9 +10,11 @@ from typing import Any
 
 from replicas import clock
 from replicas.actions import scaling
-from replicas.core.autoscaler import Memory, Policy, Sample, accelerator_of, decide, policy_from
+from replicas.core.autoscaler import Memory, Policy, Sample, decide, policy_from
 from replicas.core.autoscaler.recent import Recent
-from replicas.core.values import LIVE, Desired
+from replicas.core.machines import offers
+from replicas.core.planner.fleet import LAUNCHING, RANK
+from replicas.core.values import Desired, ReplicaState
 from replicas.jobs import queue
 from replicas.models import Reading, Replica, Service, ServiceVersion
 from replicas.models import Sample as Row
@@ -29,7 +31,7 @@ class Told:
     """What a version says of its number of replicas."""
 
     policy: Policy
-    accelerator: str | None
+    accelerators: str  # what the resources ask for first
     interval: float | None  # seconds between two readings of the operator's own number; None where there is none
 
 
@@ -43,7 +45,7 @@ def told_by(version_uid: str) -> Told | None:
         return None
     custom = service["replica_policy"].get("custom_signal")
     interval = float(custom.get("interval_seconds", INTERVAL)) if custom else None
-    return Told(policy, accelerator_of(spec.get("resources") or {}), interval)
+    return Told(policy, offers(spec.get("resources") or {})[0].accelerators, interval)
 
 
 @dataclass(slots=True)
@@ -178,7 +180,13 @@ def services() -> Any:
 
 
 def capacities(service_id: int, told: Told) -> tuple[str | None, ...]:
-    """The accelerators of the live replicas, where the policy has a rate for each."""
+    """The accelerators of the live replicas, those that stay longest first, where the policy has a rate for each.
+
+    One that is not launched yet is taken for what the resources ask for first. Who is on the way out does not count.
+    """
     if not isinstance(told.policy.qps, Mapping):
         return ()
-    return (told.accelerator,) * Replica.objects.filter(service=service_id, state__in=LIVE).count()
+    rows = Replica.objects.filter(service=service_id, state__in=RANK).values_list("state", "number", "accelerators")
+    found = [(RANK[ReplicaState(state)], number, state, got) for state, number, got in rows.order_by()]
+    ordered = sorted(found, key=lambda each: (-each[0], each[1]))
+    return tuple(got or (told.accelerators if state in LAUNCHING else "") for _, _, state, got in ordered)

@@ -155,7 +155,16 @@ def _certificate(row: Row, tls: tuple[str, str], places: Places) -> tuple[str, i
 
 def seats(service_ids: Sequence[int]) -> list[Seat]:
     """The replicas of these services that are in traffic, or were until they began to leave."""
-    columns = ("id", "service_id", "number", "state", "url", "version_number", "version__process_digest", "handle")
+    columns = (
+        "id",
+        "service_id",
+        "number",
+        "state",
+        "url",
+        "version_number",
+        "version__process_digest",
+        "accelerators",
+    )
     found = list(
         Replica.objects.filter(service__in=service_ids, state__in=SEATED).exclude(url="").order_by().values(*columns)
     )
@@ -173,7 +182,8 @@ def seats(service_ids: Sequence[int]) -> list[Seat]:
     moves = latest_moves(service_ids)
     result = []
     for row in found:
-        place = member(row["number"], row["url"], weight_of(row["handle"], versions.get(row["service_id"], "")))
+        weight = weight_of(row["accelerators"], versions.get(row["service_id"], ""))
+        place = member(row["number"], row["url"], weight)
         if place is None:
             continue
         service, state = row["service_id"], S(row["state"])
@@ -182,15 +192,14 @@ def seats(service_ids: Sequence[int]) -> list[Seat]:
     return result
 
 
-def weight_of(handle: Mapping[str, Any] | None, version_uid: str) -> int:
-    """The weight of a replica by its accelerator, from the active version's target_qps_per_replica for each.
-
-    Its provider says in the handle which one it has (`accelerators`, such as A100:8). The fastest has MOST_WEIGHT.
+def weight_of(accelerators: str, version_uid: str) -> int:
+    """The weight of a replica by what it got (such as A100:8), from the active version's target_qps_per_replica for
+    each. The fastest has MOST_WEIGHT.
     """
     rates = told_by(version_uid).weights if version_uid else {}
     if not rates:
         return WEIGHT
-    own = rate_of(rates, (handle or {}).get("accelerators"))
+    own = rate_of(rates, accelerators)
     return max(1, round(MOST_WEIGHT * own / max(rates.values())))
 
 

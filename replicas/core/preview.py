@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from replicas.core.machines import spot_policy
 from replicas.core.rollout import bounds, canaries
 from replicas.core.spec import Spec
 from replicas.core.values import ReplicaState, RolloutKind, RolloutMode
@@ -76,6 +77,7 @@ def preview(move: Move, target: int, there: Sequence[There], old: Spec | None, n
     lines = [f"The rollout to version {move.superseded}, which is going on, is superseded."] if move.superseded else []
     lines += says(move, target, counts, there, new)
     lines += _brought(move, target, counts, new)
+    lines += _mix(target, new)
     lines += _probe(counts, old, new)
     if counts.surplus:
         lines.append(f"{_are(counts.surplus, 'drained')}, as {_wanted(target)}: {GOING_ORDER}.")
@@ -237,6 +239,16 @@ def _blue_green(move: Move, target: int, counts: Counts, there: Sequence[There],
         " all traffic is switched to them in one step.",
         f"{_older(there)} {after}.",
     ]
+
+
+def _mix(target: int, new: Spec) -> list[str]:
+    """How many are spot and how many on demand, where the spec has a mix."""
+    policy = spot_policy(new.to_json())
+    if policy is None or not target:
+        return []
+    base = min(policy.base, target)
+    line = f"Of {target}, {base} on demand and {target - base} spot"
+    return [f"{line}; on-demand ones stand in while spot ones are missing." if policy.dynamic else f"{line}."]
 
 
 def _probe(counts: Counts, old: Spec | None, new: Spec) -> list[str]:

@@ -41,7 +41,8 @@ class ReplicaView:
     replaces. `in_flight`: requests it is serving, None where nothing measures them. `ready_at`: when it was ready for
     the first time. `adopted_at`: when it was given the number of its version. `probed_at`: when its readiness probe
     passed, as far as that was written down; None when it failed since.
-    `reason`: of an ended replica, why it ended (not who cleaned up).
+    `reason`: of an ended replica, why it ended (not who cleaned up). `spot`: it may be taken back, False: it is on
+    demand; None where nobody said.
     """
 
     id: int
@@ -62,6 +63,21 @@ class ReplicaView:
     in_flight: int | None = None
     adopted_at: datetime | None = None
     probed_at: datetime | None = None
+    spot: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpotPolicy:
+    """The mix of `service.replica_policy`: `base` replicas are on demand, the rest are spot.
+
+    `dynamic`: further ones on demand stand in while spot ones are missing. `spare`: how many of the target are there to
+    spare (num_overprovision), which nobody stands in for; `least`: replicas that are never counted as such.
+    """
+
+    base: int = 0
+    dynamic: bool = False
+    spare: int = 0
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +150,8 @@ class ServiceView:
     `forgiven_at`: failures before it do not count (the user asked to try again, or a new version came).
     `proven`: a replica of the active version that had not ended by then has been ready, also one out of sight by now.
     `rollout`: the latest, going on or ended; None for a service that is older than rollouts are. `good_fits`: the
-    version that it turns back to asks for the same process as the active one.
+    version that it turns back to asks for the same process as the active one. `spot`: the mix of the active version;
+    None where each launch takes what its resources say.
     """
 
     id: int
@@ -151,3 +168,4 @@ class ServiceView:
     policy: RolloutPolicy = RolloutPolicy()
     rollout: RolloutView | None = None
     good_fits: bool = False
+    spot: SpotPolicy | None = None

@@ -8,24 +8,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from replicas.core.latency import counted
+
 READ_BYTES = 256 * 1024
 MOST_READ = 8 * 1024 * 1024  # in one go: the rest waits in HAProxy's ring
 LOG_BYTES = 16 * 1024 * 1024
 KEPT = 2
-MOST_TIMES = 20_000
 SERVER_FAULTS = {"S", "s"}  # the server's side closed, or its time was over
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the lines since the last sample said of one service. `times`: milliseconds from request to last byte.
+    """What the lines since the last sample said of one service. `times`: by milliseconds from request to last byte.
 
     `replicas` and `failures`: requests by replica, and those of them that it failed: it took no connection, ended it
     too early or was silent for too long.
     """
 
     codes: list[int] = field(default_factory=lambda: [0] * 5)
-    times: list[int] = field(default_factory=list)
+    times: Counter[int] = field(default_factory=Counter)
     replicas: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -37,18 +38,25 @@ class Tally:
     def add(self, status: int, milliseconds: int, replica: str, ended: str = "--") -> None:
         """One request that has ended; `ended` is HAProxy's termination state (8.5 of its manual)."""
         self.codes[min(max(status // 100, 1), 5) - 1] += 1
-        if len(self.times) < MOST_TIMES:
-            self.times.append(milliseconds)
+        self.times[milliseconds] += 1
         self.replicas[replica] += 1
         if ended[:1] in SERVER_FAULTS:
             self.failures[replica] += 1
 
     def percentile(self, share: float) -> float | None:
         """The time under which this share of the requests were; None without requests."""
-        if not self.times:
-            return None
-        ordered = sorted(self.times)
-        return float(ordered[min(int(share * len(ordered)), len(ordered) - 1)])
+        rank = min(int(share * self.count), self.count - 1)
+        before = 0
+        for milliseconds in sorted(self.times):
+            before += self.times[milliseconds]
+            if before > rank:
+                return float(milliseconds)
+        return None
+
+    @property
+    def buckets(self) -> dict[str, int]:
+        """How many took how long, so that it can be added to that of other seconds: see `core.latency`."""
+        return counted(self.times)
 
 
 class Reader:

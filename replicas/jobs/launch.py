@@ -62,6 +62,8 @@ def launched(step: Step, result: Launched) -> None:
         url=result.url,
         pid=result.pid,
         log=str(result.run_log or ""),
+        spot=step.replica.spot if result.spot is None else result.spot,
+        accelerators=result.accelerators,
     )
     if done == "refused":
         step.replica = Replica.objects.select_related("service", "version").get(pk=step.replica.pk)

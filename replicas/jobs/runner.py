@@ -201,6 +201,7 @@ def order_for(operation: Operation, replica: Replica, secrets: dict[str, str]) -
         secrets=secrets,
         log=Path(operation.log),
         attempt=max(1, operation.attempts),
+        spot=replica.spot,
     )
 
 

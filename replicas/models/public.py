@@ -132,6 +132,8 @@ def replica_row(replica: Replica) -> Row:
         "restarts": replica.restarts,
         "replaces": replica.replaces,
         "provider": replica.provider,
+        "spot": replica.spot,
+        "accelerators": replica.accelerators or None,
         "url": replica.url or None,
         "pid": replica.pid,
         "last_lines": replica.last_lines,

@@ -10,7 +10,8 @@ class Sample(models.Model):
 
     `requests`: those that arrived, held and refused ones too. `in_flight`, `queued`, `held`: requests at the end of the
     time, `ready`: replicas with traffic (of a minute: their means). `p50`, `p95`, `p99`:
-    milliseconds, None without requests. `codes`: answers of each class, 1xx to 5xx. `replicas`: by replica number,
+    milliseconds, None without requests, and `times` how many took how long, by the buckets of `core.latency`.
+    `codes`: answers of each class, 1xx to 5xx. `replicas`: by replica number,
     `[requests, in flight, requests that it failed]`: it took no connection, ended it too early, or was silent for too
     long.
     """
@@ -27,6 +28,7 @@ class Sample(models.Model):
     p50 = models.FloatField(null=True, blank=True)
     p95 = models.FloatField(null=True, blank=True)
     p99 = models.FloatField(null=True, blank=True)
+    times = models.JSONField(default=dict)
     codes = models.JSONField(default=list)
     replicas = models.JSONField(default=dict)
 

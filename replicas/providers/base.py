@@ -16,6 +16,7 @@ class LaunchOrder:
 
     `log` is the operation's log: the provider appends to it what the user should see of the launch.
     `spec` is the resolved spec (the JSON form of `replicas.core.spec.Spec`), for fields that only this provider reads.
+    `spot`: take a machine that may be taken back, False: one on demand, whatever `use_spot` says; None: as it says.
     """
 
     replica_uid: str
@@ -28,16 +29,23 @@ class LaunchOrder:
     secrets: Mapping[str, str]
     log: Path
     attempt: int = 1
+    spot: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """The replica's process runs. `url` is the base of probes and traffic, such as http://127.0.0.1:20001."""
+    """The replica's process runs. `url` is the base of probes and traffic, such as http://127.0.0.1:20001.
+
+    What it got of the spec's resources: `accelerators`, such as A100:8, "" for none; `spot`, None where the provider
+    makes no difference.
+    """
 
     handle: Handle
     url: str
     pid: int | None = None
     run_log: Path | None = None
+    accelerators: str = ""
+    spot: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

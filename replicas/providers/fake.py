@@ -7,7 +7,9 @@
     setup_fails               setup fails with this text as its last line: the user's fault, no second attempt
     ready_after_seconds       probes fail so long after the launch (0); not_ready_after_seconds: they fail from then on
     exit_after_seconds        the replica exits so long after the launch, with exit_code (0)
-    preempt_after_seconds     the replica is taken away so long after the launch
+    preempt_after_seconds     the replica is taken away so long after the launch; one on demand, ordered as such, is not
+    sold_out                  kinds of machine that are not to be had: accelerators (A100:8), spot, on-demand. The first
+                              kind of the spec's resources that is not among them is taken; without one the launch fails
     down_steps                so many steps of a down find it still alive
     fail_down                 the down fails with this text as the reason
 
@@ -20,11 +22,12 @@ import difflib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from replicas.core.machines import offers, says_spot
 from replicas.providers.base import (
     Checkpoint,
     Gone,
@@ -51,7 +54,8 @@ NUMBERS = (
     "down_steps",
 )
 TEXTS = ("fail_launch", "setup_fails", "fail_down")
-KNOWN = (*NUMBERS, *TEXTS, "replicas")
+KNOWN = (*NUMBERS, *TEXTS, "sold_out", "replicas")
+SPOT, ON_DEMAND = "spot", "on-demand"
 STEP_SECONDS = 0.05
 SCHEME = "fake://"
 
@@ -81,7 +85,7 @@ class FakeProvider:
         """See Provider."""
         state = self._read(order.replica_uid)
         if state and "launched" in state:
-            return self._launched(order.replica_uid)
+            return self._launched(order.replica_uid, state)
         script = _script(order)
         if script.get("setup_fails"):
             line = str(script["setup_fails"])
@@ -89,18 +93,22 @@ class FakeProvider:
             raise ProviderError(f"setup failed: {line}", retryable=False, user_fault=True, tail=(line,))
         if script.get("fail_launch") and order.attempt <= script.get("fail_times", order.attempt):
             raise ProviderError(str(script["fail_launch"]))
+        took = _take(order, script.get("sold_out") or ())
         now = self._now()
         began = min(float(state["began"]), now) if state else now
         remaining = began + float(script.get("launch_seconds", 0)) - now
         if remaining > 0:
             self._write(order.replica_uid, {"began": began})
             return Waiting({"began": began}, f"the fake launch takes {remaining:.1f} s more", min(remaining, 1.0))
-        self._write(order.replica_uid, {"began": began, "launched": now, "script": script})
+        state = {"began": began, "launched": now, "script": script, **took}
+        self._write(order.replica_uid, state)
         append_to(order.log, "the fake replica is launched")
-        return self._launched(order.replica_uid)
+        return self._launched(order.replica_uid, state)
 
-    def _launched(self, uid: str) -> Launched:
-        return Launched({"uid": uid}, f"{SCHEME}{uid}")
+    def _launched(self, uid: str, state: Mapping[str, Any]) -> Launched:
+        return Launched(
+            {"uid": uid}, f"{SCHEME}{uid}", accelerators=state.get("accelerators", ""), spot=state.get("spot")
+        )
 
     def down(
         self, order: LaunchOrder, handle: Handle | None, grace: timedelta, checkpoint: Checkpoint | None
@@ -135,7 +143,7 @@ class FakeProvider:
         ends = []
         if "exit_after_seconds" in script:
             ends.append((float(script["exit_after_seconds"]), _exited(int(script.get("exit_code", 0)))))
-        if "preempt_after_seconds" in script or "preempted" in state:
+        if ("preempt_after_seconds" in script and state.get("spot") is not False) or "preempted" in state:
             after = 0.0 if "preempted" in state else float(script["preempt_after_seconds"])
             ends.append((after, Inspection("preempted", None, "the fake machine was taken back")))
         over = [(after, end) for after, end in ends if after <= age]
@@ -163,7 +171,12 @@ class FakeProvider:
         self._change(replica_uid, {"code": code})
 
     def preempt(self, replica_uid: str) -> None:
-        """Take a launched replica away now."""
+        """Take a launched replica away now. Raises ProviderError for one on demand: that is never taken back."""
+        state = self._read(replica_uid) or {}
+        if state.get("spot") is False:
+            raise ProviderError(
+                f"Replica {replica_uid} is on demand, and stays until it is taken down.", retryable=False
+            )
         self._change(replica_uid, {"preempted": True})
 
     def forget_replica(self, replica_uid: str) -> None:
@@ -210,6 +223,20 @@ def _script(order: LaunchOrder) -> dict[str, Any]:
     return script | dict(per_replica.get(str(order.number)) or per_replica.get(order.number) or {})
 
 
+def _take(order: LaunchOrder, sold_out: Collection[str]) -> dict[str, Any]:
+    """The kind of machine that the replica gets: the first that its resources would take and that is to be had."""
+    resources = order.spec.get("resources") or {}
+    found = [
+        offer
+        for offer in offers(resources, order.spot)
+        if offer.accelerators not in sold_out and (SPOT if offer.spot else ON_DEMAND) not in sold_out
+    ]
+    if not found:
+        raise ProviderError(f"no machine of its resources is to be had: {', '.join(sold_out)} sold out")
+    told = order.spot is not None or says_spot(resources)
+    return {"accelerators": found[0].accelerators, "spot": found[0].spot if told else None}
+
+
 def _complaints(path: str, script: object) -> list[str]:
     if not isinstance(script, Mapping):
         return [f"{path}: must be fields and values"]
@@ -221,6 +248,8 @@ def _complaints(path: str, script: object) -> list[str]:
             found.append(f"{path}.{name}: the fake provider has no such field{f', try {near[0]}' if near else ''}")
         elif name in NUMBERS and not (number and value >= 0):
             found.append(f"{path}.{name}: must be a number of 0 or more")
+        elif name == "sold_out" and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            found.append(f"{path}.{name}: must be a list of texts, such as [spot, 'A100:8']")
     return found
 
 

@@ -8,56 +8,56 @@ from typing import Any
 
 from replicas.actions import samples
 from replicas.actions.scaling import DECISION
+from replicas.core import latency
 from replicas.core.values import Desired
 from replicas.models import Event, Sample
 from replicas.models.public import Row, stamp
 from replicas.web.outbox import newest
 
 DECISIONS_MOST = 200
-MEASURED = ("at", "seconds", "requests", "in_flight", "queued", "held", "p50", "p95", "p99", "codes")
+MEASURED = ("at", "seconds", "requests", "in_flight", "queued", "held", "p50", "p95", "p99", "times", "codes")
+SHARES = (0.50, 0.95, 0.99)
 LEVEL = ("at", "data__ready", "data__target", "data__desired")
 
 
 @dataclass(slots=True)
 class Step:
-    """Samples of one step, added up. Latencies: of p50 the mean by requests, of the others the worst."""
+    """Samples of one step, added up. Percentiles are those of all its requests together, within 6 %."""
 
     seconds: float = 0.0
     requests: int = 0
     in_flight: float = 0.0  # times seconds, as what waits
     queued: float = 0.0
-    middle: float = 0.0  # p50 times weight
-    weight: int = 0
-    p95: float = 0.0
-    p99: float = 0.0
+    times: dict[str, float] = field(default_factory=dict)
+    exact: tuple[float | None, ...] | None = None  # the percentiles of the only sample so far
     codes: list[int] = field(default_factory=lambda: [0] * 5)
 
     def add(self, row: tuple[Any, ...]) -> None:
         """One more sample, as MEASURED has it."""
-        _, seconds, requests, in_flight, queued, held, p50, p95, p99, codes = row
+        _, seconds, requests, in_flight, queued, held, p50, p95, p99, times, codes = row
         self.seconds += seconds
         self.requests += requests
         self.in_flight += in_flight * seconds
         self.queued += (queued + held) * seconds
         if p50 is not None:
-            self.middle += p50 * max(requests, 1)
-            self.weight += max(requests, 1)
-            self.p95, self.p99 = max(self.p95, p95 or 0.0), max(self.p99, p99 or 0.0)
+            self.exact = None if self.times else (p50, p95, p99)
+            latency.add(self.times, times or latency.guessed(requests, p50, p95, p99))
         for at, number in enumerate(codes):
             self.codes[at] += number
 
     def row(self, at: datetime) -> Row:
         """What the step was, as a column has it."""
-        timed, seconds = self.weight > 0, self.seconds or 1.0
+        seconds = self.seconds or 1.0
+        p50, p95, p99 = self.exact or [latency.percentile(self.times, share) for share in SHARES]
         return {
             "at": stamp(at),
             "seconds": round(self.seconds, 3),
             "requests": self.requests,
             "in_flight": round(self.in_flight / seconds, 3),
             "queued": round(self.queued / seconds, 3),
-            "p50": round(self.middle / self.weight, 1) if timed else None,
-            "p95": self.p95 if timed else None,
-            "p99": self.p99 if timed else None,
+            "p50": p50,
+            "p95": p95,
+            "p99": p99,
             "codes": self.codes,
         }
 

@@ -128,16 +128,18 @@ class Rows:
 
     def bound(self) -> int:
         """How many replicas may be alive because the planner launched them."""
+        stand_ins = self.service.target if self.service.spot else 0
         if not self.mixed() and not self.unsettled():
-            return self.service.target
+            return self.service.target + stand_ins
         if self.rollout.mode is RolloutMode.BLUE_GREEN:
-            return 2 * self.service.target
-        return self.service.target + self.surge().max_surge
+            return 2 * self.service.target + stand_ins
+        return self.service.target + self.surge().max_surge + stand_ins
 
     def floor(self) -> int:
         """How many replicas must keep getting traffic as far as it is up to the planner."""
         moving = self.mixed() or self.unsettled()
-        return self.service.target - (self.surge().max_unavailable if moving else 0)
+        spare = self.service.spot.spare if self.service.spot else 0
+        return self.service.target - spare - (self.surge().max_unavailable if moving else 0)
 
     def clock_was_set_back(self) -> bool:
         """True when rows speak of a moment that has not come yet."""

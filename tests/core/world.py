@@ -159,6 +159,7 @@ class World(Moving):
                 created_at=self.now,
                 restarts=action.restarts,
                 replaces=action.replaces,
+                spot=action.spot,
                 operation=self.begin(OperationKind.LAUNCH, number),
             )
         )

@@ -8,6 +8,7 @@ from django.test import Client
 from replicas.actions import samples
 from replicas.controller import sampling
 from replicas.controller.sampling import Sampler
+from replicas.core.latency import bucket, middle
 from replicas.gateway.accesslog import Tally
 from replicas.gateway.statistics import Backend, Figures
 from replicas.gateway.values import Entry
@@ -34,6 +35,7 @@ def test_a_second_of_traffic_is_a_row(home: object) -> None:
     row = Sample.objects.get(resolution=1)
     assert (row.requests, row.in_flight, row.held, row.ready) == (100, 7, 2, 1)
     assert (row.p50, row.p95, row.p99) == (51, 96, 100)
+    assert sum(row.times.values()) == 100
     assert row.codes == [0, 99, 0, 0, 1]
     assert row.replicas == {"1": [100, 7, 0]}
 
@@ -77,6 +79,7 @@ def test_what_was_not_measured_has_no_row(home: object, monkeypatch: pytest.Monk
 
 
 def made(service_id: int, at: datetime, requests: int, p95: float | None) -> Sample:
+    times = {} if p95 is None else {str(bucket(round(p95))): requests}
     return Sample(
         service_id=service_id,
         resolution=1,
@@ -87,6 +90,7 @@ def made(service_id: int, at: datetime, requests: int, p95: float | None) -> Sam
         p50=p95 and p95 / 2,
         p95=p95,
         p99=p95,
+        times=times,
         codes=[0, requests, 0, 0, 0],
         replicas={"1": [requests, 1, 0]},
     )
@@ -95,7 +99,9 @@ def made(service_id: int, at: datetime, requests: int, p95: float | None) -> Sam
 def test_minutes_are_made_of_seconds_and_old_ones_go(home: object) -> None:
     web = cast.service().pk
     begin = NOW - timedelta(minutes=3)
-    samples.keep([made(web, begin + timedelta(seconds=n), n % 2 * 10, 5.0 * n) for n in range(1, 121)])
+    samples.keep(
+        [made(web, begin + timedelta(seconds=n), n % 2 * 10, 5.0 * n if n % 2 else None) for n in range(1, 121)]
+    )
     samples.keep([made(web, NOW - timedelta(hours=2), 1, None)])
     old = made(web, NOW - timedelta(days=8), 1, None)
     old.resolution = 60
@@ -107,7 +113,8 @@ def test_minutes_are_made_of_seconds_and_old_ones_go(home: object) -> None:
         (begin + timedelta(minutes=1), 300, 60),
         (begin + timedelta(minutes=2), 300, 60),
     ]
-    assert minutes[0].p95 == 300
+    assert (minutes[0].p50, minutes[0].p99) == (middle(bucket(155)), middle(bucket(295))), "not of the worst second"
+    assert sum(minutes[0].times.values()) == 300
     assert minutes[0].in_flight == pytest.approx(0.5)
     assert minutes[1].codes == [0, 300, 0, 0, 0]
     assert Sample.objects.filter(resolution=1).count() == 120

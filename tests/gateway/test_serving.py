@@ -61,9 +61,8 @@ def test_a_weight_is_that_of_the_accelerator(home: Path) -> None:
         "replica_policy": {"min_replicas": 1, "target_qps_per_replica": rates},
     }
     version = services.apply(cast.draft("web", 1, service=service), actor="ann").version
-    weights = [serving.weight_of({"accelerators": name}, version.uid) for name in ("A100:1", "L4:1", "T4:1")]
-    assert weights == [256, 64, 64]
-    assert serving.weight_of(None, version.uid) == 64
+    weights = [serving.weight_of(name, version.uid) for name in ("A100:1", "L4:1", "T4:1", "")]
+    assert weights == [256, 64, 64, 64]
 
 
 def test_only_ready_replicas_have_traffic(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from replicas import clock
 from replicas.actions import samples, scaling, services
+from replicas.core.latency import middle
 from replicas.core.values import ServiceStatus
 from replicas.models import Event, Sample, Service
 from replicas.web import history
@@ -36,10 +37,24 @@ def test_samples_are_added_up_in_even_steps() -> None:
     assert made["at"] == ["2026-11-30T12:00:00.000Z"]
     assert (made["seconds"], made["requests"], made["codes"]) == ([4.0], [40], [[0, 39, 0, 0, 1]])
     assert (made["in_flight"], made["queued"]) == ([1.0], [1.5])
-    assert (made["p50"], made["p95"], made["p99"]) == ([15.0], [50], [60])
+    assert (made["p50"], made["p95"], made["p99"]) == ([10.0], [30.5], [49.5]), "of rows without buckets: about"
     one_by_one = measured(web, 60, 1)
     assert one_by_one["requests"] == [30, 10, 0]
     assert one_by_one["p50"] == [10.0, 30.0, None]
+
+
+def test_percentiles_of_a_step_are_of_all_its_requests_and_not_the_worst_samples() -> None:
+    """A second of few and slow requests among seconds of many that are quick: the p95 of the step stays quick."""
+    web = cast.service()
+    quick = {"times": {"10": 100}, "p50": 10, "p95": 10, "p99": 10}
+    slow = {"times": {"64": 2}, "p50": 1024, "p95": 1024, "p99": 1024}
+    rows = [sample(web, NOW - timedelta(seconds=each), 100, **quick) for each in range(1, 5)]
+    samples.keep([*rows, sample(web, NOW, 2, **slow)])
+    made = measured(web, 60, 5)
+    assert (made["p50"], made["p95"], made["p99"]) == ([10], [10], [10])
+    samples.keep([sample(web, NOW, 20, times={"64": 20}, p50=1024, p95=1024, p99=1024)])
+    made = measured(web, 60, 5)
+    assert (made["p50"], made["p95"]) == ([10], [middle(64)])
 
 
 def test_what_was_not_measured_has_no_step() -> None:

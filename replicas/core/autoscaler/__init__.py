@@ -2,7 +2,7 @@
 
 from replicas.core.autoscaler.decide import decide
 from replicas.core.autoscaler.mix import Mix, mix
-from replicas.core.autoscaler.policy import accelerator_of, follows_load, policy_from
+from replicas.core.autoscaler.policy import follows_load, policy_from
 from replicas.core.autoscaler.values import Decision, Memory, Policy, Sample
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Mix",
     "Policy",
     "Sample",
-    "accelerator_of",
     "decide",
     "follows_load",
     "mix",

@@ -35,13 +35,3 @@ def policy_from(service: Mapping[str, Any]) -> Policy | None:
         custom=custom.get("target_per_replica"),
         **given,
     )
-
-
-def accelerator_of(resources: Mapping[str, Any]) -> str | None:
-    """The first accelerator that a spec's `resources` (JSON form) ask for, such as A100:8; None for none."""
-    asked = resources.get("accelerators")
-    if isinstance(asked, Mapping):
-        return next((name if count in (None, 1) else f"{name}:{count:g}" for name, count in asked.items()), None)
-    if isinstance(asked, list):
-        return str(asked[0]) if asked else None
-    return str(asked) if asked else None

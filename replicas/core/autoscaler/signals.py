@@ -109,11 +109,15 @@ def _for_qps(rates: float | Mapping[str, float], qps: float, capacities: Sequenc
 
 
 def rate_of(rates: Mapping[str, float], accelerator: str | None) -> float:
-    """The rate of a replica with `accelerator`, such as A100:8; one that is not named has the lowest."""
-    if accelerator is not None and accelerator in rates:
-        return rates[accelerator]
-    name = (accelerator or "").partition(":")[0]
-    return rates.get(name, min(rates.values()))
+    """The rate of a replica with `accelerator`, such as A100:8; one that is not named has the lowest.
+
+    A rate for A100 counts for any number of them; A100 and A100:1 are the same.
+    """
+    name, _, number = (accelerator or "").partition(":")
+    for key in (f"{name}:{number or 1}", accelerator, name):
+        if key is not None and key in rates:
+            return rates[key]
+    return min(rates.values())
 
 
 def history(

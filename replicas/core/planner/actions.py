@@ -15,12 +15,14 @@ class Create:
     """Make a PENDING replica of `version` together with its QUEUED launch operation, in one transaction.
 
     `replaces` is the number of the ended replica whose place it takes, `restarts` the failures in a row before it.
+    `spot`: it is to be spot, False: on demand; None: as its resources say.
     """
 
     version: int
     replaces: int | None
     restarts: int
     reason: str
+    spot: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

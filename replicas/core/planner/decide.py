@@ -8,8 +8,9 @@ from replicas.core.backoff import CLOCK_STEP
 from replicas.core.planner.actions import Adopt, Fail, Plan, Rollback, join
 from replicas.core.planner.fleet import Fleet, given_up, going_order, sort_out
 from replicas.core.planner.judging import judge
-from replicas.core.planner.launching import halt, launch
+from replicas.core.planner.launching import halt, launch, launch_share
 from replicas.core.planner.leaving import see_off, take_all, take_away
+from replicas.core.planner.mixing import Share, share_out, tell_mix
 from replicas.core.planner.proof import Proof, prove
 from replicas.core.planner.rolling import Allowance, allow, keepable
 from replicas.core.planner.telling import tell
@@ -40,19 +41,19 @@ def plan(service: ServiceView, replicas: Sequence[ReplicaView], now: datetime) -
     if any(isinstance(action, Fail | Rollback) for action in verdict.actions):
         return join((ending, asked, verdict))  # what that means for the replicas is another plan
     allowance = allow(service, fleet, proof, halted is not None, now)
-    going, new, old = _choose(service, fleet, allowance)
+    shares = share_out(service, fleet.new, allowance.new) if allowance.growing else ()
+    going, new, old = _choose(service, fleet, allowance, shares)
+    notes = (*tell(service, fleet, proof, allowance, halted, now), *tell_mix(shares))
     return join(
         (
-            Plan(
-                notes=tell(service, fleet, proof, allowance, halted, now), wake_at=_look_again(proof, allowance, fleet)
-            ),
+            Plan(notes=notes, wake_at=_look_again(proof, allowance, fleet)),
             verdict,
             ending,
             asked,
             going,
             _adopt(service, new),
             Plan(halted=halted),
-            _launch(service, fleet, allowance, len(new), len(old), now, halted is not None),
+            _launch(service, fleet, allowance, (len(new), len(old)), () if halted else shares, now, halted is not None),
         )
     )
 
@@ -81,25 +82,26 @@ def _look_again(proof: Proof, allowance: Allowance, fleet: Fleet) -> datetime | 
 
 
 def _choose(
-    service: ServiceView, fleet: Fleet, allowance: Allowance
+    service: ServiceView, fleet: Fleet, allowance: Allowance, shares: Sequence[Share]
 ) -> tuple[Plan, Sequence[ReplicaView], Sequence[ReplicaView]]:
     """Who goes because there are too many, and who of the new and of the old ones stays."""
     worth = fleet.old if allowance.still else keepable(service, fleet.old)
     kept = {replica.id for replica in worth}
     held = going_order(fleet.held)
     idle = [*held[: len(held) - allowance.idle], *(r for r in fleet.old if r.id not in kept)]
-    old, new = going_order(worth), going_order(fleet.new)
+    old = going_order(worth)
     surplus_old = old[: max(0, len(old) - allowance.old)]
-    surplus_new = new[: max(0, len(new) - allowance.new)]
     too_many = f"{service.target} wanted, {len(fleet.new)} there"
     given = f"version {service.version} was given up"
-    going = join(
-        (
-            take_all(going_order([*idle, *surplus_old]), f"version {service.version} takes over"),
-            take_all(surplus_new, too_many if allowance.growing else given),
-        )
-    )
-    return going, new[len(surplus_new) :], old[len(surplus_old) :]
+    groups = [(share.there, share.kept, share.words) for share in shares]
+    stay: list[ReplicaView] = []
+    going = [take_all(going_order([*idle, *surplus_old]), f"version {service.version} takes over")]
+    for group, most, why in groups or [(fleet.new, allowance.new, too_many if allowance.growing else given)]:
+        ordered = going_order(group)
+        surplus = max(0, len(ordered) - most)
+        going.append(take_all(ordered[:surplus], why))
+        stay += ordered[surplus:]
+    return join(going), stay, old[len(surplus_old) :]
 
 
 def _adopt(service: ServiceView, kept: Sequence[ReplicaView]) -> Plan:
@@ -116,20 +118,33 @@ def _adopt(service: ServiceView, kept: Sequence[ReplicaView]) -> Plan:
 
 
 def _launch(
-    service: ServiceView, fleet: Fleet, allowance: Allowance, new: int, old: int, now: datetime, halted: bool
+    service: ServiceView,
+    fleet: Fleet,
+    allowance: Allowance,
+    stay: tuple[int, int],
+    shares: Sequence[Share],
+    now: datetime,
+    halted: bool,
 ) -> Plan:
     """Fill the places that are both wanted and free; who is on the way out holds a place until it has ended.
 
-    `new` and `old`: how many of each side stay. What serves comes first: the old ones that are brought back.
+    `stay`: how many of the new and of the old side do. What serves comes first: the old ones that are brought back.
     """
-    free = max(0, allowance.live - fleet.live)
+    new, old = stay
+    free = max(0, allowance.live + sum(share.extra for share in shares) - fleet.live)
     missing_old = max(0, allowance.old - old) if allowance.back else 0
-    missing_new = max(0, allowance.new - new) if allowance.growing and not halted else 0
     good = service.rollout.good_version if service.rollout else 0
-    brought = launch(service, fleet, min(missing_old, free), now, good) if missing_old else Plan()
-    made = launch(service, fleet, min(missing_new, free - len(brought.actions)), now)
-    if missing_old + missing_new <= free or not fleet.leaving:
-        return join((brought, made))
-    goers = sorted(replica.number for replica in fleet.leaving)
-    note = f"{named(goers)} must end before more are launched"
-    return join((brought, made, Plan(notes=(note,))))
+    parts = [launch(service, fleet, min(missing_old, free), now, good) if missing_old else Plan()]
+    left = free - len(parts[0].actions)
+    if shares:
+        missing = [max(0, share.made - len(share.there)) for share in shares]
+        for share, number in zip(shares, missing, strict=True):
+            parts.append(launch_share(service, fleet, share, min(number, left), now))
+            left -= min(number, left)
+    else:
+        missing = [max(0, allowance.new - new) if allowance.growing and not halted else 0]
+        parts.append(launch(service, fleet, min(missing[0], left), now))
+    if missing_old + sum(missing) > free and fleet.leaving:
+        goers = sorted(replica.number for replica in fleet.leaving)
+        parts.append(Plan(notes=(f"{named(goers)} must end before more are launched",)))
+    return join(parts)

@@ -1,19 +1,21 @@
 """What is launched: the failed are replaced after their backoff, the rest at once, nothing of a version given up."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from replicas.core import backoff
 from replicas.core.history import ended_at, failures, forgiven
 from replicas.core.planner.actions import Create, Plan
 from replicas.core.planner.fleet import Fleet
+from replicas.core.planner.mixing import Share
 from replicas.core.values import ReplicaState
 from replicas.core.views import ReplicaView, RestartPolicy, ServiceView
 from replicas.core.wording import after, at, seconds, times
 
 S = ReplicaState
 MOST_NOTES = 3
+STANDS_IN = "stands in for a spot replica that is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +50,34 @@ def launch(service: ServiceView, fleet: Fleet, places: int, now: datetime, versi
 
     A failed replica keeps one of the places waiting until its backoff is over.
     """
+    version = service.version if version is None else version
+    reason = f"{service.target} wanted, {len(fleet.new)} there"
+    if version != service.version:
+        reason = f"version {version} is kept until version {service.version} has proved itself"
+    elif fleet.old:
+        reason = f"version {version} takes over"
+    return _launch(service, fleet, places, now, version, reason, None)
+
+
+def launch_share(service: ServiceView, fleet: Fleet, share: Share, places: int, now: datetime) -> Plan:
+    """The same for replicas of the active version of one kind; each takes the place of one of its kind."""
+    of_kind = replace(fleet, ended=tuple(replica for replica in fleet.ended if bool(replica.spot) is share.spot))
+    reason = share.words if share.spot or len(share.there) < share.own else STANDS_IN
+    return _launch(service, of_kind, places, now, service.version, reason, share.spot)
+
+
+def _launch(
+    service: ServiceView, fleet: Fleet, places: int, now: datetime, version: int, reason: str, spot: bool | None
+) -> Plan:
     if places <= 0:
         return Plan()
-    version = service.version if version is None else version
     gaps = find_gaps(service, fleet, now, version)[:places]
     due = [gap for gap in gaps if gap.due is None]
     creates = [_replace_failed(version, gap) for gap in due]
-    creates += _fill(service, fleet, places - len(gaps), version)
+    creates += _fill(fleet, places - len(gaps), version, reason)
     held = [gap for gap in gaps if gap.due is not None]
     return Plan(
-        actions=tuple(creates),
+        actions=tuple(replace(create, spot=spot) for create in creates),
         wake_at=min((gap.due for gap in held if gap.due is not None), default=None),
         notes=tuple(_backoff_notes(service.restart, held)),
     )
@@ -111,17 +131,12 @@ def _replace_failed(version: int, gap: Gap) -> Create:
     return Create(version, gap.replica.number, gap.restarts, reason)
 
 
-def _fill(service: ServiceView, fleet: Fleet, places: int, version: int) -> list[Create]:
+def _fill(fleet: Fleet, places: int, version: int, reason: str) -> list[Create]:
     """Launch at once into places that no failure holds; name whose place it is where that is known."""
     if places <= 0:
         return []
     creates = [_replace_gone(version, replica) for replica in find_gone(fleet, version)[:places]]
-    rest = Create(version, None, 0, f"{service.target} wanted, {len(fleet.new)} there")
-    if version != service.version:
-        rest = Create(version, None, 0, f"version {version} is kept until version {service.version} has proved itself")
-    elif fleet.old:
-        rest = Create(version, None, 0, f"version {version} takes over")
-    return creates + [rest] * (places - len(creates))
+    return creates + [Create(version, None, 0, reason)] * (places - len(creates))
 
 
 def find_gone(fleet: Fleet, version: int) -> list[ReplicaView]:

@@ -98,6 +98,8 @@ class ReplicaRow(Schema):
     restarts: int
     replaces: int | None
     provider: str
+    spot: bool | None
+    accelerators: str | None
     url: str | None
     pid: int | None
     last_lines: list[str]
