@@ -75,6 +75,17 @@ class Config:
     metrics_token: str = setting("", "Bearer token with which /metrics may be read from other machines.")
     endpoint_port_first: int = setting(18000, "First port that a service's address may get.", least=1024, most=65535)
     endpoint_port_last: int = setting(18999, "Last port that a service's address may get.", least=1024, most=65535)
+    notice_group_seconds: float = setting(10.0, "What happens within so long is told in one notice.", most=3600)
+    notices_per_hour: int = setting(
+        20, "Notices that a channel gets in an hour, beyond the first three.", least=1, most=3600
+    )
+    notice_send_seconds: float = setting(5.0, "Sending one notice may take so long.", least=1, most=30)
+    notice_attempts: int = setting(8, "A notice is tried this often, within two hours.", least=1, most=20)
+    crash_loop_failures: int = setting(5, "So many failed replicas of a service are a crash loop.", least=2, most=1000)
+    crash_loop_seconds: float = setting(600.0, "Within this time; when none fails for so long it is over.", least=1)
+    public_url: str = setting(
+        "", "Where people reach the dashboard, such as https://rollcall.example.org; notices link to it."
+    )
     allowed_hosts: tuple[str, ...] = setting((), "Host names, by comma, under which the dashboard may be asked for.")
     trusted_proxies: tuple[str, ...] = setting(
         (), "Addresses or networks, by comma, of proxies whose X-Forwarded-For and -Proto are believed."

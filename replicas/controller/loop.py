@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import OperationalError, close_old_connections, transaction
 
 from replicas import bell, clock
-from replicas.actions import leases, operations, replicas, services
+from replicas.actions import leases, notices, operations, replicas, services
 from replicas.actions.transition import writing
 from replicas.controller import reaper, watch
 from replicas.controller.apply import BATCH, Applier, Deposed
@@ -40,6 +40,7 @@ LEASE = "controller"
 BEAT_SECONDS = 2.0
 LANE_SECONDS = 3.0  # between two signs of life that a pool is asked for
 RENEW_SECONDS = 1.0
+NOTICES_SECONDS = 2.0
 PRUNE_SECONDS = 3600.0
 PROBE_LOOK_SECONDS = 0.25
 PROBE_OFFER_SECONDS = 1.0
@@ -346,6 +347,8 @@ class Loop:
                     queue.offer_beat(lane)
             if probed:
                 self.offer_probes()
+            if self.every("notices", NOTICES_SECONDS) and notices.waiting(clock.now(), self.cursor):
+                queue.offer_notices()
             if self.every("prune", PRUNE_SECONDS):
                 queue.offer_pruning()
 

@@ -136,6 +136,30 @@ class Lane(StrEnum):
     SHORT = "short"
 
 
+class Occasion(StrEnum):
+    """What people are told about by notices."""
+
+    FAILED = "failed"
+    ROLLOUT = "rollout"
+    CRASH_LOOP = "crash_loop"
+    RECOVERED = "recovered"
+
+
+class NoticeKind(StrEnum):
+    """How a notice is sent: our own signed JSON, or whatever apprise can reach."""
+
+    WEBHOOK = "webhook"
+    APPRISE = "apprise"
+
+
+class NoticeState(StrEnum):
+    """Where a notice is: QUEUED until it is sent, or given up."""
+
+    QUEUED = "QUEUED"
+    SENT = "SENT"
+    FAILED = "FAILED"
+
+
 class Scope(StrEnum):
     """How far an API token goes; each includes those before it."""
 

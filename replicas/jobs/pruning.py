@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 
 from replicas import clock
-from replicas.actions import pruning
+from replicas.actions import notices, pruning
 from replicas.jobs import orphans, queue
 from replicas.providers import registry
 
@@ -35,6 +35,7 @@ def run(days: float) -> None:
     """Prune once: what ended more than `days` ago, or, where that is below 0, what the settings say."""
     older = timedelta(days=settings.ROLLCALL.prune_days if days < 0 else days)
     pruning.prune(clock.now() - older, forget_replica=forget_replica)
+    notices.prune(clock.now() - older)
     forget_versions()
     left = orphans.remove()
     if left:

@@ -20,6 +20,7 @@ PROBE = "replicas.jobs.probe.run"
 BEAT = "replicas.jobs.beats.run"
 PRUNING = "replicas.jobs.pruning.run"
 SIGNAL = "replicas.jobs.signals.run"
+NOTICES = "replicas.jobs.notices.run"
 USUAL_DAYS = -1.0
 PROBE_TIMEOUT_SECONDS = 300  # a probe job works for up to four minutes
 
@@ -78,6 +79,11 @@ def offer_pruning(days: float = USUAL_DAYS) -> None:
 def offer_signal(service_id: int) -> None:
     """Ask the short lane to read the operator's own number for a service."""
     send(SIGNAL, service_id, Lane.SHORT)
+
+
+def offer_notices() -> None:
+    """Ask the short lane to look at what people are to be told, and to send what is due."""
+    send(NOTICES, 0, Lane.SHORT)
 
 
 def prune(older: timedelta) -> int:

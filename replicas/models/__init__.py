@@ -1,7 +1,8 @@
-"""The rows: services, versions, replicas, operations, events, leases, samples, tokens."""
+"""The rows: services, versions, replicas, operations, events, leases, samples, tokens, notices."""
 
 from replicas.models.event import Event
 from replicas.models.lease import Heartbeat, Lease
+from replicas.models.notice import Notice, NoticeChannel
 from replicas.models.operation import Operation
 from replicas.models.reading import Reading
 from replicas.models.replica import Replica
@@ -15,6 +16,8 @@ __all__ = [
     "Event",
     "Heartbeat",
     "Lease",
+    "Notice",
+    "NoticeChannel",
     "Operation",
     "Reading",
     "Replica",
