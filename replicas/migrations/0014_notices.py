@@ -9,7 +9,7 @@ import replicas.core.values
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("replicas", "0012_from_target"),
+        ("replicas", "0013_machines_and_times"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
