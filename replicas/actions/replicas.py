@@ -8,6 +8,8 @@ from typing import Any
 from replicas import clock
 from replicas.actions import operations
 from replicas.actions.transition import change, emit, locked, record, transition, writing
+from replicas.core.machines import spot_places
+from replicas.core.placing import Stay, next_place
 from replicas.core.values import OperationKind, ReplicaState
 from replicas.models import Operation, Replica, Service, ServiceVersion
 from replicas.models.public import replica_row
@@ -46,11 +48,26 @@ def create(
             restarts=restarts,
             replaces=replaces,
             spot=spot,
+            place=_next_place(service, row.spec) if spot else "",
             created_at=now,
         )
         record(replica, "created", reason=reason, actor=actor, new=replica.state)
         operations.create(replica, OperationKind.LAUNCH, reason=reason, actor=actor, key=f"launch:{uid}")
         return replica
+
+
+def _next_place(service: Service, spec: dict[str, Any]) -> str:
+    """Where a spot replica is to be, from what became of the service's others, whatever their version; "" for
+    anywhere. The rows are the placer's memory."""
+    places = spot_places(spec)
+    if not any(places):
+        return ""
+    rows = Replica.objects.filter(service=service, spot=True).exclude(place="").order_by("state_since")
+    stays = [
+        Stay(place, ReplicaState(outcome or state))
+        for place, state, outcome in rows.values_list("place", "state", "outcome")
+    ]
+    return next_place(places, stays)
 
 
 def withdraw(replica_id: int, *, reason: str, actor: str) -> bool:

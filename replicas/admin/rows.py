@@ -140,7 +140,7 @@ class ReplicaAdmin(Looking):
         ("shown_state", "shown_outcome", "state_since"),
         "reason",
         ("retire_reason", "purge", "restarts", "replaces"),
-        ("provider", "spot", "accelerators", "url", "pid", "uid"),
+        ("provider", "spot", "accelerators", "place", "url", "pid", "uid"),
         ("created_at", "provisioning_at", "launched_at", "ready_at", "ended_at"),
         ("probe_at", "probe_ok", "probe_seconds", "probe_detail"),
         "shown_excerpt",

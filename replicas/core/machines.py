@@ -11,14 +11,18 @@ FALLBACKS = ("base_ondemand_fallback_replicas", "dynamic_ondemand_fallback", "sp
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One kind of machine that would do. `accelerators`: such as A100:8, "" for none. `spot`: it may be taken back."""
+    """One kind of machine that would do. `accelerators`: such as A100:8, "" for none. `spot`: it may be taken back.
+
+    `place`: such as aws/us-east-1, as far as the resources name it.
+    """
 
     accelerators: str = ""
     spot: bool = False
+    place: str = ""
 
 
-def offers(resources: Mapping[str, Any], spot: bool | None = None) -> Sequence[Offer]:
-    """All kinds that `resources` (JSON form) would take, in the order of preference. `spot`: only of this kind.
+def offers(resources: Mapping[str, Any], spot: bool | None = None, place: str = "") -> Sequence[Offer]:
+    """All kinds that `resources` (JSON form) would take, in the order of preference. `spot`, `place`: only of these.
 
     Where no choice says so, `use_spot` is what the order says (SkyServe overrides it for each replica).
     """
@@ -26,9 +30,12 @@ def offers(resources: Mapping[str, Any], spot: bool | None = None) -> Sequence[O
     if spot is not None:
         fitting = [choice for choice in choices if bool(choice.get("use_spot")) is spot]
         choices = fitting or [{**choice, "use_spot": spot} for choice in choices]
-    return [
-        Offer(name, bool(choice.get("use_spot"))) for choice in choices for name in _named(choice.get("accelerators"))
+    found = [
+        Offer(name, bool(choice.get("use_spot")), _place(choice))
+        for choice in choices
+        for name in _named(choice.get("accelerators"))
     ]
+    return [offer for offer in found if not place or offer.place == place]
 
 
 def says_spot(resources: Mapping[str, Any]) -> bool:
@@ -51,6 +58,19 @@ def spot_policy(spec: Mapping[str, Any]) -> SpotPolicy | None:
         spare=policy.get("num_overprovision") or 0,
         least=policy.get("min_replicas") or 0,
     )
+
+
+def spot_places(spec: Mapping[str, Any]) -> Sequence[str]:
+    """Where spot replicas of a spec (JSON form) may be, the cheapest first; none where it names no `spot_placer`."""
+    policy = (spec.get("service") or {}).get("replica_policy") or {}
+    if not policy.get("spot_placer"):
+        return ()
+    return [offer.place for offer in offers(spec.get("resources") or {}, spot=True)]
+
+
+def _place(choice: Mapping[str, Any]) -> str:
+    parts = [choice.get(name) for name in ("cloud", "region", "zone")]
+    return str(choice.get("infra") or "/".join(str(part) for part in parts if part))
 
 
 def _choices(resources: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -64,6 +64,7 @@ def launched(step: Step, result: Launched) -> None:
         log=str(result.run_log or ""),
         spot=step.replica.spot if result.spot is None else result.spot,
         accelerators=result.accelerators,
+        place=result.place or step.replica.place,
     )
     if done == "refused":
         step.replica = Replica.objects.select_related("service", "version").get(pk=step.replica.pk)

@@ -202,6 +202,7 @@ def order_for(operation: Operation, replica: Replica, secrets: dict[str, str]) -
         log=Path(operation.log),
         attempt=max(1, operation.attempts),
         spot=replica.spot,
+        place=replica.place,
     )
 
 

@@ -134,6 +134,7 @@ def replica_row(replica: Replica) -> Row:
         "provider": replica.provider,
         "spot": replica.spot,
         "accelerators": replica.accelerators or None,
+        "place": replica.place or None,
         "url": replica.url or None,
         "pid": replica.pid,
         "last_lines": replica.last_lines,

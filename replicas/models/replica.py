@@ -13,9 +13,9 @@ PRE_PROCESS = (ReplicaState.PENDING, ReplicaState.PROVISIONING)
 class Replica(models.Model):
     """A replica. `state`, `outcome` and `revision` change only in `actions.transition`.
 
-    `retire_reason` is a wish: somebody wants it gone. `handle` finds its process through the provider. `spot` is what
-    it was ordered to be, and then, as `accelerators` (such as A100:8), what the provider says that it got. `probe_*`
-    are the facts of the last probe that told something new.
+    `retire_reason` is a wish: somebody wants it gone. `handle` finds its process through the provider. `spot` and
+    `place` are what was ordered, and then, as `accelerators` (such as A100:8), what the provider says that it got.
+    `probe_*` are the facts of the last probe that told something new.
     """
 
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="replicas")
@@ -34,6 +34,7 @@ class Replica(models.Model):
     restarts = models.PositiveIntegerField(default=0)
     replaces = models.PositiveIntegerField(null=True, blank=True)
     spot = models.BooleanField(null=True, blank=True, help_text="it may be taken back; empty where nobody says")
+    place = models.CharField(max_length=200, blank=True, default="", help_text="where it is, such as aws/us-east-1")
     accelerators = models.CharField(max_length=100, blank=True, default="", help_text="what it got, such as A100:8")
     handle = models.JSONField(null=True, blank=True)
     url = models.CharField(max_length=200, blank=True, default="")

@@ -17,6 +17,7 @@ class LaunchOrder:
     `log` is the operation's log: the provider appends to it what the user should see of the launch.
     `spec` is the resolved spec (the JSON form of `replicas.core.spec.Spec`), for fields that only this provider reads.
     `spot`: take a machine that may be taken back, False: one on demand, whatever `use_spot` says; None: as it says.
+    `place`: only there (such as aws/us-east-1), "" for wherever its resources would go.
     """
 
     replica_uid: str
@@ -30,6 +31,7 @@ class LaunchOrder:
     log: Path
     attempt: int = 1
     spot: bool | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Launched:
     """The replica's process runs. `url` is the base of probes and traffic, such as http://127.0.0.1:20001.
 
     What it got of the spec's resources: `accelerators`, such as A100:8, "" for none; `spot`, None where the provider
-    makes no difference.
+    makes no difference; `place`, "" where that is no question.
     """
 
     handle: Handle
@@ -46,6 +48,7 @@ class Launched:
     run_log: Path | None = None
     accelerators: str = ""
     spot: bool | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

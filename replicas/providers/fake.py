@@ -8,8 +8,8 @@
     ready_after_seconds       probes fail so long after the launch (0); not_ready_after_seconds: they fail from then on
     exit_after_seconds        the replica exits so long after the launch, with exit_code (0)
     preempt_after_seconds     the replica is taken away so long after the launch; one on demand, ordered as such, is not
-    sold_out                  kinds of machine that are not to be had: accelerators (A100:8), spot, on-demand. The first
-                              kind of the spec's resources that is not among them is taken; without one the launch fails
+    sold_out                  kinds of machine that are not to be had: accelerators (A100:8), spot, on-demand, places
+                              (aws/us-east-1). The first that is to be had is taken; without one the launch fails
     down_steps                so many steps of a down find it still alive
     fail_down                 the down fails with this text as the reason
 
@@ -107,7 +107,11 @@ class FakeProvider:
 
     def _launched(self, uid: str, state: Mapping[str, Any]) -> Launched:
         return Launched(
-            {"uid": uid}, f"{SCHEME}{uid}", accelerators=state.get("accelerators", ""), spot=state.get("spot")
+            {"uid": uid},
+            f"{SCHEME}{uid}",
+            accelerators=state.get("accelerators", ""),
+            spot=state.get("spot"),
+            place=state.get("place", ""),
         )
 
     def down(
@@ -228,13 +232,14 @@ def _take(order: LaunchOrder, sold_out: Collection[str]) -> dict[str, Any]:
     resources = order.spec.get("resources") or {}
     found = [
         offer
-        for offer in offers(resources, order.spot)
-        if offer.accelerators not in sold_out and (SPOT if offer.spot else ON_DEMAND) not in sold_out
+        for offer in offers(resources, order.spot, order.place)
+        if not {offer.accelerators, offer.place, SPOT if offer.spot else ON_DEMAND} & set(sold_out)
     ]
     if not found:
         raise ProviderError(f"no machine of its resources is to be had: {', '.join(sold_out)} sold out")
     told = order.spot is not None or says_spot(resources)
-    return {"accelerators": found[0].accelerators, "spot": found[0].spot if told else None}
+    best = found[0]
+    return {"accelerators": best.accelerators, "spot": best.spot if told else None, "place": best.place}
 
 
 def _complaints(path: str, script: object) -> list[str]:

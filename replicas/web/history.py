@@ -13,8 +13,10 @@ from replicas.core.values import Desired
 from replicas.models import Event, Sample
 from replicas.models.public import Row, stamp
 from replicas.web.outbox import newest
+from replicas.web.recent import LATEST_SECONDS, rate
 
 DECISIONS_MOST = 200
+SHARE_AGE = timedelta(minutes=1)
 MEASURED = ("at", "seconds", "requests", "in_flight", "queued", "held", "p50", "p95", "p99", "times", "codes")
 SHARES = (0.50, 0.95, 0.99)
 LEVEL = ("at", "data__ready", "data__target", "data__desired")
@@ -141,6 +143,26 @@ def _decision(event: Event) -> Row:
     }
 
 
+def shares(service_id: int, now: datetime) -> Row:
+    """`{number: {rate, in_flight, failed}}` of the replicas in traffic: requests per second over the newest 5 s or
+    more, requests now, and those that it failed in the last minute. Empty where nothing was measured of late."""
+    rows = list(
+        Sample.objects.filter(service=service_id, resolution=samples.SECOND, at__gt=now - SHARE_AGE)
+        .order_by("-at")
+        .values_list("at", "seconds", "replicas")
+    )
+    if not rows or now - rows[0][0] > timedelta(seconds=LATEST_SECONDS):
+        return {}
+    return {
+        number: {
+            "rate": rate((seconds, found.get(number, (0,))[0]) for _, seconds, found in rows),
+            "in_flight": newest_of[1],
+            "failed": sum(found.get(number, (0, 0, 0))[2] for _, _, found in rows),
+        }
+        for number, newest_of in rows[0][2].items()
+    }
+
+
 def plots(service_id: int, now: datetime, length: int, step: int, after: datetime | None, cursor: int | None) -> Row:
     """Everything for the plots of the last `length` seconds; with `after` and `cursor` only what is newer."""
     since = now - timedelta(seconds=length)
@@ -150,6 +172,7 @@ def plots(service_id: int, now: datetime, length: int, step: int, after: datetim
         "service": service_id,
         "range": length,
         "step": step,
+        "replicas": shares(service_id, now),
         "columns": measured(service_id, max(since, after or since), step, fine=fine),
         **happened(service_id, since, step, cursor),
     }

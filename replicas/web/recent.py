@@ -13,7 +13,7 @@ from replicas.actions import samples
 from replicas.models import Sample, Service
 from replicas.models.public import Row, stamp
 
-STEP = 10
+POINT_SECONDS = 10
 POINTS = 60
 TENS_OF_SECONDS = 18  # so many characters of "2026-11-30 21:54:5" are the same for ten seconds
 # A service without traffic has a sample each 13 s at the latest (QUIET_SECONDS and a look later).
@@ -39,7 +39,7 @@ def lines(now: datetime) -> Row:
     5 s or more), requests at replicas, waiting ones; and the first two as POINTS numbers, each the mean of `step`
     seconds, the first of which begin at `from`. None where nothing was measured.
     """
-    begin = _floor(now) - timedelta(seconds=STEP * (POINTS - 1))
+    begin = _floor(now) - timedelta(seconds=POINT_SECONDS * (POINTS - 1))
     found: dict[int, Line] = defaultdict(Line)
     _draw(found, begin)
     _tell(found, now)
@@ -47,7 +47,7 @@ def lines(now: datetime) -> Row:
     return {
         "now": stamp(now),
         "from": stamp(begin),
-        "step": STEP,
+        "step": POINT_SECONDS,
         "services": {name: _shown(found[key]) for key, name in names},
     }
 
@@ -63,7 +63,7 @@ def _shown(line: Line) -> Row:
 
 
 def _floor(at: datetime) -> datetime:
-    return at.replace(second=at.second // STEP * STEP, microsecond=0)
+    return at.replace(second=at.second // POINT_SECONDS * POINT_SECONDS, microsecond=0)
 
 
 def _draw(found: dict[int, Line], begin: datetime) -> None:
@@ -85,9 +85,9 @@ def _draw(found: dict[int, Line], begin: datetime) -> None:
 
 def _put(line: Line, begin: datetime, row: dict[str, Any]) -> None:
     """Enter a step, and the earlier ones that its samples cover too and that have none of their own."""
-    last = int((row["end"] - begin).total_seconds() // STEP)
+    last = int((row["end"] - begin).total_seconds() // POINT_SECONDS)
     start = row["end"] - timedelta(seconds=row["length"])
-    first = max(int((start - begin).total_seconds() // STEP), 0)
+    first = max(int((start - begin).total_seconds() // POINT_SECONDS), 0)
     rate, busy = round(row["arrived"] / row["length"], 2), round(row["busy"] / row["length"], 2)
     for at in range(min(first, last), min(last + 1, POINTS)):
         if at == last or line.rates[at] is None:
@@ -104,11 +104,11 @@ def _tell(found: dict[int, Line], now: datetime) -> None:
         seconds, requests, in_flight, queued, held = figures
         of_service[key].append((seconds, requests, in_flight, queued + held))
     for key, newest in of_service.items():
-        found[key].rate = _rate((seconds, requests) for seconds, requests, _, _ in newest)
+        found[key].rate = rate((seconds, requests) for seconds, requests, _, _ in newest)
         _, _, found[key].in_flight, found[key].queued = newest[0]
 
 
-def _rate(newest: Iterable[tuple[float, int]]) -> float:
+def rate(newest: Iterable[tuple[float, int]]) -> float:
     """Requests per second over the newest samples that cover RATE_SECONDS."""
     seconds, requests = 0.0, 0
     for length, arrived in newest:

@@ -3,7 +3,9 @@
 import { bdi, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
+import { poll } from "./poll.js";
 import { ReplicaLogs } from "./replicalogs.js";
+import { drawShare, machine } from "./share.js";
 import { ended, liveOperation, ReplicaState } from "./state.js";
 import { age, clockText, exactText, fineDuration, now, setAge, setNow } from "./time.js";
 import { drawOperations, TimelineView } from "./timeline.js";
@@ -21,6 +23,8 @@ const timeline = new TimelineView({
   redraw: () => draw(),
 });
 const logs = new ReplicaLogs({ place: at("log"), tabs: document.querySelectorAll("[data-which]"), id: page.snapshot.replica.id });
+const SHARE_WAIT = 3000;
+const traffic = h("span", { class: "share figure" }, "not measured");
 const SETUP = /\bsetup\b/i; // in what a launch waits for
 
 function facts(replica) {
@@ -28,6 +32,8 @@ function facts(replica) {
     ["State since", age(replica.ended_at ?? replica.state_since)],
     ["Version", h("a", { href: paths.version(page.service, replica.version) }, `v${replica.version}`)],
     ["Provider", bdi(replica.provider)],
+    ["Machine", machine(replica)],
+    ["Traffic", traffic],
     ["URL", replica.url ? addressLink(replica.url) : "none"],
     ["PID", replica.pid ?? "none"],
     ["Restarts in a row", String(replica.restarts)],
@@ -35,7 +41,7 @@ function facts(replica) {
     ["Replaced by", other(state.replacedBy)],
     ["Created", age(replica.created_at)],
     ["UID", h("code", {}, replica.uid)],
-  ];
+  ].filter(([, value]) => value !== "");
 }
 
 const other = (number) => (number === null ? "none" : h("a", { href: paths.replica(page.service, number) }, `#${number}`));
@@ -152,6 +158,12 @@ function draw() {
 }
 
 live({ state, url: page.url, service: page.service, draw });
+if (!ended(state.replica)) {
+  poll(paths.samples(page.service, "range=60&step=60"), SHARE_WAIT, ({ replicas }) => {
+    drawShare(traffic, replicas[state.replica.number]);
+    if (traffic.textContent === "") setText(traffic, "none");
+  });
+}
 // Whoever comes for the lines of a log is led to them.
 if (["#run", "#launch"].includes(location.hash)) document.querySelector(".logs").scrollIntoView();
 setInterval(() => {

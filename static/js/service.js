@@ -4,6 +4,7 @@ import { bdi, fill, h, keyed, pageData, setAttribute, setText, show } from "./do
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { drawRollout } from "./rollout.js";
+import { drawShare, machine } from "./share.js";
 import { ServiceState } from "./state.js";
 import { age, fineDuration, localize, setAge, setNow } from "./time.js";
 import { drawOperations, setCount, TimelineView } from "./timeline.js";
@@ -22,7 +23,7 @@ const timeline = new TimelineView({
   button: at("older"),
   redraw: () => draw(),
 });
-const traffic = new Traffic(name, state);
+const traffic = new Traffic(name, state, drawShares);
 const FLIGHT_MOST = 6;
 let specShown = page.snapshot.service.version;
 
@@ -33,8 +34,8 @@ function row({ replica }) {
     h("td", { class: "number" }, h("a", { href: paths.replica(name, replica.number), data: { main: "" } }, `#${replica.number}`)),
     h("td", { class: "state" }, badge(replica.state), h("span", { class: "since" }, age(replica.state_since))),
     h("td", { class: "why" }, bdi("", { class: "clamp" }), h("span", { class: "line" })),
-    h("td", { class: "version figure", data: { label: "version" } }),
-    h("td", { class: "url", data: { label: "url" } }),
+    h("td", { class: "version figure", data: { label: "version" } }, h("b"), h("span", { class: "machine" })),
+    h("td", { class: "url", data: { label: "url" } }, h("span"), h("span", { class: "share figure" })),
     h("td", { class: "restarts figure", data: { label: "restarts" } }),
     h("td", { class: "probe", data: { label: "probe" } }, h("b"), " ", h("span", { class: "since" }, "for ", age(replica.probe_at))),
     page.can.operate ? h("td", { class: "do" }, terminateButton(replica)) : null,
@@ -65,7 +66,8 @@ function update(node, { replica, heir }, shown) {
   const fine = replica.state === "READY" && replica.probe_ok && !replica.retire_reason; // the last probe says it all
   setText(why, fine ? "" : outcome + sentence(replica.retire_reason && !replica.ended_at ? replica.retire_reason : replica.reason));
   why.title = why.textContent;
-  setText(node.querySelector(".version"), `v${replica.version}`);
+  setText(node.querySelector(".version b"), `v${replica.version}`);
+  setText(node.querySelector(".machine"), machine(replica));
   setText(node.querySelector(".restarts"), replica.restarts ? String(replica.restarts) : "");
   drawLine(node.querySelector(".line"), replica, heir);
   const probe = node.querySelector(".probe b");
@@ -73,12 +75,17 @@ function update(node, { replica, heir }, shown) {
   setAttribute(probe, "title", replica.probe_detail || null);
   setAttribute(probe, "data-tone", replica.probe_ok === null ? null : replica.probe_ok ? "ok" : "bad");
   setAge(node.querySelector(".probe time"), replica.probe_at);
-  if (!before || before.url !== replica.url) node.querySelector(".url").replaceChildren(replica.url ? addressLink(replica.url) : "");
+  if (!before || before.url !== replica.url) node.querySelector(".url span").replaceChildren(replica.url ? addressLink(replica.url) : "");
   const button = node.querySelector(".do button");
   if (button) {
     button.disabled = replica.ended_at !== null || replica.retire_reason !== "";
     show(button, replica.ended_at === null);
   }
+}
+
+// What each live replica has of the traffic, as it was last measured.
+function drawShares() {
+  for (const node of document.querySelectorAll("#replicas tbody tr")) drawShare(node.querySelector(".share"), traffic.shares[node.dataset.row]);
 }
 
 // Whom a replica took the place of while it lives, and who took its place once it has ended.
@@ -159,6 +166,7 @@ function draw() {
   const heirs = state.heirs();
   const rows = (list) => list.map((replica) => entry(replica, heirs));
   keyed(document.querySelector("#replicas tbody"), rows(replicas), ({ replica }) => replica.id, row, update);
+  drawShares();
   show(at("no-replicas"), replicas.length === 0);
   setCount("live-count", replicas.length);
   const history = state.history();

@@ -68,11 +68,16 @@ function makePlots() {
   ];
 }
 
-/** The section `#traffic` of the page of the service `name`; `state` is its ServiceState. */
+/**
+ * The section `#traffic` of the page of the service `name`; `state` is its ServiceState. `shares` is what each replica
+ * has of it, by number: `{rate, in_flight, failed}`; `measured()` is called when that is news.
+ */
 export class Traffic {
-  constructor(name, state) {
+  constructor(name, state, measured) {
     this.name = name;
     this.state = state;
+    this.measured = measured;
+    this.shares = {};
     this.plots = makePlots();
     this.share = null; // where the crosshair is, of the width
     this.timer = 0;
@@ -117,6 +122,8 @@ export class Traffic {
     if (answer) {
       setNow(answer.now);
       history.take(answer);
+      this.shares = answer.replicas;
+      this.measured();
       this.draw();
     }
     this.#later(this.pause);

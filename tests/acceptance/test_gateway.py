@@ -255,6 +255,10 @@ def test_traffic_is_measured_and_logged(town: Town) -> None:
     assert status == 200
     assert b'rollcall_requests_total{service="web"}' in text
     assert b"rollcall_gateway_up 1.0" in text
+    assert b"rollcall_event_lag_seconds " in text
+    for replica in town.rows.replicas("web", "READY"):
+        for name in ("requests_total", "in_flight_requests", "errors_total"):
+            assert f'rollcall_replica_{name}{{service="web",replica="{replica["number"]}"}}'.encode() in text
 
 
 def test_the_first_request_starts_a_replica(shared_town: Town) -> None:

@@ -89,7 +89,7 @@ def go_on(name: str, number: int) -> None:
     assert operations.claim(_live(_replica(name, number)).pk, cast.WORKER)
 
 
-def launched(name: str, number: int, port: int = 20001, log: str = "") -> None:
+def launched(name: str, number: int, port: int = 20001, log: str = "", **machine: Any) -> None:
     """The replica's process runs."""
     operation = _live(_replica(name, number))
     done = operations.settle(
@@ -102,6 +102,7 @@ def launched(name: str, number: int, port: int = 20001, log: str = "") -> None:
         pid=4242,
         handle={},
         log=log,
+        **machine,
     )
     assert done == "settled", done
 
@@ -121,11 +122,11 @@ def noted(name: str, number: int, detail: str) -> None:
     assert replicas.note_probe(replica.pk, actor="job", probe_detail=detail, **facts)
 
 
-def ready(name: str, port: int = 20001) -> int:
-    """A ready replica; its number."""
+def ready(name: str, port: int = 20001, **machine: Any) -> int:
+    """A ready replica; its number. `machine`: what it got (`spot`, `accelerators`)."""
     number = pending(name)
     provisioning(name, number)
-    launched(name, number, port)
+    launched(name, number, port, **machine)
     probed(name, number)
     return number
 
@@ -223,8 +224,19 @@ def _going(name: str) -> Rollout:
     return found
 
 
-def measured(name: str, first: int, last: int, requests: int = 10, refused: int = 0, step: int = 1) -> None:
-    """Samples from `first` to `last` seconds ago, one for each `step` seconds, as the gateway's driver makes them."""
+def measured(
+    name: str,
+    first: int,
+    last: int,
+    requests: int = 10,
+    refused: int = 0,
+    step: int = 1,
+    shares: dict[str, list[int]] | None = None,
+) -> None:
+    """Samples from `first` to `last` seconds ago, one for each `step` seconds, as the gateway's driver makes them.
+
+    `shares`: of each second, by replica number, `[requests, in flight, failed]`.
+    """
     now, service = clock.now(), _service(name)
     samples.keep(
         [
@@ -241,6 +253,7 @@ def measured(name: str, first: int, last: int, requests: int = 10, refused: int 
                 p95=80,
                 p99=250,
                 codes=[0, (requests - refused) * step, 0, 0, refused * step],
+                replicas=shares or {},
             )
             for ago in range(first, last - 1, -step)
         ]

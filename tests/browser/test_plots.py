@@ -62,11 +62,31 @@ def test_what_was_measured_is_drawn_with_its_gap(visit: Visit, clerk: Scribe, na
         assert path(page, "3xx") == path(page, "4xx") == ""
         expect(figure(page, "2xx")).to_have_text("16")
         expect(figure(page, "5xx")).to_have_text("4")
-        expect(figure(page, "p95")).to_have_text("80 ms")
+        expect(figure(page, "p95")).to_have_text("84 ms")
         expect(figure(page, "in_flight")).to_have_text("4")
         expect(figure(page, "wanted")).to_have_text("2")
         expect(page.locator("#plot-summary")).to_contain_text("Requests/s: 2xx 16, 3xx 0, 4xx 0, 5xx 4, asked 20.")
         expect(page.locator("#plot-summary")).to_contain_text("Replicas: ready 0, wanted 2.")
+
+
+def test_each_replica_shows_its_share_and_its_machine(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name, replicas=2)
+    first = clerk.ready(name=name, port=20001, spot=True, accelerators="A100:8")
+    second = clerk.ready(name=name, port=20002, spot=False)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        clerk.measured(name=name, first=4, last=0, requests=16, shares={str(first): [12, 3, 0], str(second): [4, 0, 2]})
+        row = page.locator(f'#replicas tr[data-row="{first}"]')
+        expect(row.locator(".share")).to_have_text("12/s · 3 in flight")
+        expect(row.locator(".machine")).to_have_text("spot A100:8")
+        row = page.locator(f'#replicas tr[data-row="{second}"]')
+        expect(row.locator(".share")).to_have_text("4/s · 0 in flight · 10 failed")
+        expect(row.locator(".machine")).to_have_text("on demand")
+        page.goto(f"{page.url}replicas/{second}/")
+        clerk.measured(name=name, first=0, last=0, shares={str(second): [4, 1, 0]})
+        fact = page.locator("#facts div")
+        expect(fact.filter(has_text="Traffic").locator("dd")).to_have_text("4/s · 1 in flight · 10 failed")
+        expect(fact.filter(has_text="Machine").locator("dd")).to_have_text("on demand")
 
 
 def test_the_plots_have_colour(visit: Visit, clerk: Scribe, name: str) -> None:
@@ -89,7 +109,7 @@ def test_one_crosshair_reads_all_plots(visit: Visit, clerk: Scribe, name: str) -
         point(page, "latency", 0.25)  # 675 s ago
         expect(page.locator(".cross:visible")).to_have_count(4)
         expect(figure(page, "asked")).to_have_text("12")
-        expect(figure(page, "p99")).to_have_text("250 ms")
+        expect(figure(page, "p99")).to_have_text("248 ms")
         expect(page.locator("#plot-time")).to_have_text(re.compile(r"^\d\d:\d\d:\d\d$"))
         point(page, "load", 0.7)  # 270 s ago, in the gap
         expect(figure(page, "asked")).to_have_text("–")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from replicas.actions import services
+from replicas.actions import scaling, services
 from replicas.models import Event, Lease
 from replicas.web.outbox import event_row
 from tests.commands import acts
@@ -28,6 +28,17 @@ def test_shows_what_happened_oldest_first(run: Run, yaml: Path, controller: Leas
     assert result.code == 0
     assert ids(result.out) == everything()
     assert "probe_passed     STARTING → READY  HTTP 200 (probe)" in result.out
+
+
+def test_decisions_of_the_autoscaler_are_among_them_with_their_reason(run: Run, yaml: Path, controller: Lease) -> None:
+    run("apply", yaml)
+    service = acts.service()
+    made = {"reason": "from 1 to 4: a burst", "memory": {}, "inputs": {"qps": 7.5}, "actor": "autoscaler"}
+    assert scaling.autoscale(service.pk, service.target + 3, base=service.target, **made)
+    assert "from 1 to 4: a burst (autoscaler)" in run("events", "web").out
+    rows = [json.loads(line) for line in run("events", "web", "--json").out.splitlines()]
+    (told,) = [row for row in rows if row["kind"] == "decision"]
+    assert told["data"]["inputs"] == {"qps": 7.5}
 
 
 def test_of_one_service(run: Run, yaml: Path, controller: Lease) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from replicas.actions import services
 from replicas.controller import serving
 from replicas.controller.scaling import capacities, told_by
 from replicas.core.status import ServiceStatus
@@ -84,6 +85,32 @@ def test_a_restarted_controller_keeps_the_mix(stage: Stage, monkeypatch: pytest.
     finally:
         other.close()
     assert list(Replica.objects.order_by("number").values_list("number", "state", "spot")) == before
+
+
+def test_spot_goes_elsewhere_after_a_preemption_also_with_a_new_version_and_controller(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = ["aws/a", "gcp/b", "aws/c"]
+    service = PROBE | {"replica_policy": {"min_replicas": 1, "spot_placer": "dynamic_fallback"}}
+    resources = {"use_spot": True, "any_of": [{"infra": place} for place in places]}
+    web = cast.service(service=service, resources=resources)
+    stage.settle(web)
+    assert places_of("READY") == ["aws/a"]
+    preempt(stage, 1)
+    stage.settle(web)
+    assert places_of("READY") == ["gcp/b"]
+    stage.close()
+    other = Stage(monkeypatch)
+    try:
+        services.apply(cast.draft("web", 1, service=service, resources=resources, envs={"A": "b"}), actor="ann")
+        other.settle(web)
+        assert places_of("READY") == ["aws/c"], "the first was taken back, the second is in use by the old version"
+    finally:
+        other.close()
+
+
+def places_of(state: str) -> list[str]:
+    return list(Replica.objects.filter(state=state).values_list("place", flat=True))
 
 
 def test_one_on_demand_is_never_taken_back(stage: Stage) -> None:

@@ -25,6 +25,12 @@ def test_offers(resources: dict[str, Any], found: list[Offer]) -> None:
     assert offers(resources) == found
 
 
+def test_an_order_of_one_place_is_for_its_choice_alone() -> None:
+    resources = {"use_spot": True, "any_of": [{"infra": "aws/us-east-1"}, {"cloud": "gcp", "region": "us-central1"}]}
+    assert [offer.place for offer in offers(resources)] == ["aws/us-east-1", "gcp/us-central1"]
+    assert offers(resources, True, "gcp/us-central1") == [Offer("", True, "gcp/us-central1")]
+
+
 def test_an_order_of_one_kind_takes_the_choices_of_that_kind() -> None:
     resources = {"any_of": [{"accelerators": "L4:1", "use_spot": True}, {"accelerators": "A100:1"}]}
     assert offers(resources, spot=True) == [Offer("L4:1", True)]

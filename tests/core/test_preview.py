@@ -60,6 +60,14 @@ class TestFirst:
         lines = preview(Move(1, RolloutKind.FIRST, ROLLING), 0, (), None, spec())
         assert lines == ["Nothing is launched, as no replica is wanted."]
 
+    def test_the_mix_of_spot_and_on_demand_is_spoken_of(self) -> None:
+        policy = {"min_replicas": 3, "base_ondemand_fallback_replicas": 1, "dynamic_ondemand_fallback": True}
+        made = Spec.from_json(
+            {"name": "web", "run": "x", "resources": {"use_spot": True}, "service": {"replica_policy": policy}}
+        )
+        lines = preview(Move(1, RolloutKind.FIRST, ROLLING), 3, (), None, made)
+        assert "Of 3, 1 on demand and 2 spot; on-demand ones stand in while spot ones are missing." in lines
+
     def test_who_is_on_the_way_out_is_spoken_of(self) -> None:
         lines = preview(Move(2, RolloutKind.FIRST, ROLLING, leaving=1), 1, (), None, spec())
         assert any("1 replica is on the way out already" in line for line in lines)

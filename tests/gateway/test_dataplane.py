@@ -173,6 +173,19 @@ def test_a_hash_moves_only_what_the_one_that_went_had(site: Site) -> None:
     assert all(after[session] == before[session] for session in sessions if before[session] != "r3")
 
 
+@pytest.mark.parametrize("on", ["path", "cookie:sid", "source"])
+def test_what_is_hashed_is_what_was_asked_for(site: Site, on: str) -> None:
+    entry = Entry(9, "web", free_port(), policy="consistent_hash", hash_on=on)
+    site.serve(entry, *[site.origin(number) for number in (1, 2, 3)])
+    where = {}
+    for number in range(30):
+        asked = [(f"/{number}", {}), ("/", {"Cookie": f"other={number}; sid={number}"})][on != "path"]
+        found = {site.ask(entry, asked[0], **asked[1])[2]["name"] for _ in range(2)}
+        assert len(found) == 1, f"{asked} went to {found}"
+        where[number] = found.pop()
+    assert len(set(where.values())) == (1 if on == "source" else 3), where
+
+
 def test_a_cookie_keeps_a_client_at_its_replica_until_that_goes(site: Site) -> None:
     entry = Entry(9, "web", free_port(), policy="sticky")
     one, two = site.origin(1), site.origin(2)

@@ -13,6 +13,7 @@ from replicas.gateway.accesslog import Tally
 from replicas.gateway.statistics import Backend, Figures
 from replicas.gateway.values import Entry
 from replicas.models import Sample
+from replicas.web import metrics
 from tests import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -130,6 +131,33 @@ def test_the_series_is_given_to_who_may_see(home: object, admin_client: Client, 
     assert len(said["columns"]["at"]) == len(said["columns"]["replicas"]) == 3
     assert admin_client.get("/services/web/samples.json?range=86400").json()["resolution"] == 60
     assert client.get("/services/web/samples.json").status_code == 302
+
+
+def test_metrics_have_the_control_planes_own_figures(home: object, client: Client) -> None:
+    replica = cast.ready(cast.service())
+    replica.probe_seconds = 0.25
+    replica.save(update_fields=["probe_seconds"])
+    text = client.get("/metrics").content.decode()
+    for line in (
+        'rollcall_replicas{service="web",state="READY"} 1.0',
+        'rollcall_probe_seconds{service="web",replica="1"} 0.25',
+        'rollcall_operation_wait_seconds{kind="LAUNCH",quantile="0.95"}',
+        'rollcall_operation_duration_seconds{kind="LAUNCH",quantile="0.5"}',
+    ):
+        assert line in text
+
+
+def test_metrics_of_each_replica_in_traffic(home: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    web = cast.service()
+    server = Figures("r7", "UP", in_flight=3, queued=1, total=40, errors=2)
+    found = {f"b{web.pk}": Backend(Figures("BACKEND", total=41, codes=(0, 38, 0, 0, 2)), {"r7": server})}
+    monkeypatch.setattr(metrics.runtime, "ask", lambda *_: "")
+    monkeypatch.setattr(metrics.statistics, "parse", lambda _: found)
+    text = "".join(metrics.gateway_lines())
+    for name, value in (("in_flight_requests", 3), ("queued_requests", 1), ("requests_total", 40), ("errors_total", 2)):
+        assert f'rollcall_replica_{name}{{service="web",replica="7"}} {value}.0' in text
+    assert 'rollcall_requests_total{service="web"} 41.0' in text
+    assert 'rollcall_responses_total{service="web",class="5xx"} 2.0' in text
 
 
 def test_metrics_are_for_this_host_or_with_a_token(home: object, client: Client, settings: object) -> None:

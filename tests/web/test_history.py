@@ -73,6 +73,15 @@ def test_long_ranges_are_made_of_minutes_and_the_seconds_since() -> None:
     assert made["requests"] == [600, 600, 600, 60, 60]
 
 
+def test_shares_are_of_the_replicas_in_traffic_now() -> None:
+    web = cast.service()
+    older = [sample(web, NOW - timedelta(seconds=each), replicas={"1": [9, 5, 1], "2": [1, 0, 0]}) for each in (50, 9)]
+    newer = [sample(web, NOW - timedelta(seconds=each), replicas={"2": [4, 2, 1]}) for each in range(5)]
+    samples.keep([*older, *newer])
+    assert history.shares(web.pk, NOW) == {"2": {"rate": 4.0, "in_flight": 2, "failed": 5}}
+    assert history.shares(web.pk, NOW + timedelta(seconds=30)) == {}, "not measured of late"
+
+
 def test_levels_tell_of_each_change_and_of_the_state_at_the_beginning() -> None:
     web = deployed("web", 3)
     services.report(web.pk, status=ServiceStatus.READY, reason="", ready=3, live=3, actor="controller")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from replicas.core.autoscaler.recent import STEP
 from replicas.core.autoscaler.signals import Ask, Means, ask, history, means, whole
 from replicas.core.autoscaler.values import Decision, Memory, Policy, Sample
 from replicas.core.backoff import CLOCK_STEP
@@ -22,7 +23,6 @@ STABLE = 60.0  # seconds
 PANIC = 6.0  # a tenth of it, as Knative
 FRESH = 3.0  # seconds that say how far a burst goes
 PANIC_RATIO = 2.0  # of the load to what there is
-STEP = 10.0  # seconds between two entries of the history
 UP_SHARE = 0.6  # of the delay must have asked for more
 DOWN_SHARE = 0.8  # of the delay must have asked for fewer
 RECENT = 0.25  # of the downscale delay: the most that it asked for stays

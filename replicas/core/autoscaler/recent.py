@@ -8,7 +8,7 @@ from replicas.core.autoscaler.signals import averaged
 from replicas.core.autoscaler.values import Sample
 
 FINE = timedelta(seconds=70)  # kept as they came: a little more than the stretch that a decision looks at
-STEP = 10.0  # seconds in one of the older ones
+STEP = 10.0  # seconds in one of the older ones, and between two entries of the history that decisions look at
 
 
 class Recent:

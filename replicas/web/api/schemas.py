@@ -100,6 +100,7 @@ class ReplicaRow(Schema):
     provider: str
     spot: bool | None
     accelerators: str | None
+    place: str | None
     url: str | None
     pid: int | None
     last_lines: list[str]
