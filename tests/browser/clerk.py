@@ -225,18 +225,9 @@ def _going(name: str) -> Rollout:
 
 
 def measured(
-    name: str,
-    first: int,
-    last: int,
-    requests: int = 10,
-    refused: int = 0,
-    step: int = 1,
-    shares: dict[str, list[int]] | None = None,
+    name: str, first: int, last: int, requests: int = 10, refused: int = 0, step: int = 1, **more: Any
 ) -> None:
-    """Samples from `first` to `last` seconds ago, one for each `step` seconds, as the gateway's driver makes them.
-
-    `shares`: of each second, by replica number, `[requests, in flight, failed]`.
-    """
+    """Samples from `first` to `last` seconds ago, one for each `step` seconds, as the gateway's driver makes them."""
     now, service = clock.now(), _service(name)
     samples.keep(
         [
@@ -253,7 +244,7 @@ def measured(
                 p95=80,
                 p99=250,
                 codes=[0, (requests - refused) * step, 0, 0, refused * step],
-                replicas=shares or {},
+                **more,
             )
             for ago in range(first, last - 1, -step)
         ]
