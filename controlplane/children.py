@@ -8,6 +8,7 @@ from pathlib import Path
 from controlplane.vigil import DELAYS, SETTLED_SECONDS
 from replicas.config import Config
 from replicas.gateway.binary import find
+from replicas.gateway.places import Places
 
 # Where a child that answers the network finds the listening socket.
 LISTENER = 3
@@ -64,12 +65,13 @@ def table(base: Path) -> tuple[Child, ...]:
 
 def gateway(python: str) -> tuple[Child, ...]:
     """HAProxy, which the controller drives over its sockets; none where it is switched off or there is no binary."""
-    if not Config.from_env(os.environ).gateway or not find(os.environ).path:
+    config, binary = Config.from_env(os.environ), find(os.environ).path
+    if not config.gateway or not binary:
         return ()
     return (
         Child(
             "gateway",
-            (python, "-m", "replicas.gateway.serve"),
+            Places.of(config).start(python, binary),
             {"ROLLCALL_PROCESS": "gateway"},
             beat="beat-gateway",
             after="controller",

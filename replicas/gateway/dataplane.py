@@ -43,7 +43,6 @@ class DataPlane:
     _gone_since: float | None = None
     _old: list[dict[str, Backend]] = field(default_factory=list)
     _may_be_old: bool = True
-    _started: bool = True  # HAProxy was, since it was last seen to work
 
     def follow(self, wanted: Wanted, kept: frozenset[tuple[int, str]] = frozenset()) -> bool:
         """Make HAProxy serve `wanted`. `kept`: (entry's id, member's name) of what is out and still counted.
@@ -67,9 +66,7 @@ class DataPlane:
                 log.warning("gateway: %s", error)
             self.trouble = str(error)
             return False
-        if self._started:
-            self._started = False
-            self.options.places.starting.unlink(missing_ok=True)
+        self.options.places.starting.unlink(missing_ok=True)  # always: one that is back at once was never seen away
         self.trouble, self._gone_since = "", None
         return True
 
@@ -253,7 +250,7 @@ class DataPlane:
         self._gone_since = self._gone_since or now
         if self.trouble != why:
             log.warning("gateway: %s", why)
-        self.trouble, self.backends, self._old, self._started = why, {}, [], True
+        self.trouble, self.backends, self._old = why, {}, []
         if now - self._gone_since > AGAIN_SECONDS and not listens(self.options.places.stats):
             self._refuse_busy(wanted, set())
             serving = self._possible(wanted)

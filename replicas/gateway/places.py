@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replicas.config import Config
+from replicas.gateway import serve
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class Places:
     def starting(self) -> Path:
         """Is there while a start of HAProxy has not been seen to work."""
         return self.directory / "starting"
+
+    def start(self, python: str, binary: str) -> tuple[str, ...]:
+        """The command that becomes HAProxy here."""
+        files = (self.configuration, self.starting, self.master, self.logs)
+        return (python, "-I", "-S", serve.__file__, binary, *map(str, files))
 
     def prepare(self) -> None:
         """Make the directories, readable by their owner only."""

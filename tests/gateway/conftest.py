@@ -50,13 +50,20 @@ class Site:
         self.wanted = Wanted()
 
     def start(self) -> None:
+        """Start HAProxy and make it serve what is wanted."""
+        self.launch()
+        eventually(self.again, 10, lambda: self.plane.trouble)
+
+    def launch(self) -> None:
         """Start HAProxy as the supervisor does."""
         environment = os.environ | {"ROLLCALL_HOME": str(self.home)}
-        command = [sys.executable, "-m", "replicas.gateway.serve"]
         self.haproxy = subprocess.Popen(
-            command, cwd=BASE, env=environment, start_new_session=True, stderr=subprocess.DEVNULL
+            self.places.start(sys.executable, self.plane.binary),
+            cwd=BASE,
+            env=environment,
+            start_new_session=True,
+            stderr=subprocess.DEVNULL,
         )
-        eventually(self.again, 10, lambda: self.plane.trouble)
 
     def again(self) -> bool:
         """Look again, wanting the same."""

@@ -13,7 +13,7 @@ import pytest
 from controlplane import processes
 from replicas.gateway import runtime, statistics
 from replicas.gateway.config import POLICIES, REASONS, Options, one_line, render, shape_of
-from replicas.gateway.dataplane import free
+from replicas.gateway.dataplane import free, listens
 from replicas.gateway.places import Places
 from replicas.gateway.values import Entry, Member, Wanted
 from tests.gateway.conftest import Site, free_port
@@ -255,7 +255,20 @@ def test_a_file_that_haproxy_never_started_from_is_checked_and_left_aside(site: 
     site.haproxy.wait()
     site.places.configuration.write_text("nonsense\n")
     site.places.starting.touch()
-    site.plane = dataclasses.replace(site.plane, _written="", _latest=None, _filed=None, _started=True)
+    site.plane = dataclasses.replace(site.plane, _written="", _latest=None, _filed=None)
     site.start()
     assert site.ask(entry)[0] == 200
+    assert not site.places.starting.exists()
+
+
+def test_one_that_is_back_before_anybody_looked_has_started_well(site: Site, entry: Entry) -> None:
+    """Or its next start would be held up by a check of its file."""
+    site.serve(entry, site.origin(1))
+    assert site.haproxy is not None
+    os.killpg(site.haproxy.pid, signal.SIGKILL)
+    site.haproxy.wait()
+    site.launch()
+    eventually(lambda: listens(site.places.stats))
+    assert site.places.starting.exists()
+    assert site.again()
     assert not site.places.starting.exists()
