@@ -33,8 +33,8 @@ PATIENCE_SECONDS = 120.0
 T = TypeVar("T")
 
 
-def connect_django(home: Path) -> None:
-    """Set Django up in this process, over the database of that home, as the controller has it.
+def connect_django(home: Path, process: str = "controller") -> None:
+    """Set Django up in this process, over the database of that home, as that part of the control plane has it.
 
     Once per process: Django's settings cannot be made twice.
     """
@@ -42,7 +42,7 @@ def connect_django(home: Path) -> None:
         del os.environ[name]
     os.environ |= {
         "ROLLCALL_HOME": str(home),
-        "ROLLCALL_PROCESS": "controller",
+        "ROLLCALL_PROCESS": process,
         "ROLLCALL_LOG_LEVEL": "WARNING",
         "DJANGO_SETTINGS_MODULE": "controlplane.settings",
     }
@@ -52,11 +52,11 @@ def connect_django(home: Path) -> None:
 
 
 @contextlib.contextmanager
-def database() -> Iterator[Path]:
+def database(process: str = "controller") -> Iterator[Path]:
     """A migrated SQLite database for this process alone. Gives its home."""
     home = Path(tempfile.mkdtemp(prefix="rc-", dir="/tmp"))
     try:
-        connect_django(home)
+        connect_django(home, process)
         from django.core.management import call_command
 
         call_command("migrate", verbosity=0)

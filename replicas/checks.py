@@ -17,9 +17,9 @@ from django.db.migrations.executor import MigrationExecutor
 
 from replicas import clock
 from replicas.config import Config, unknown_variables
-from replicas.core.values import ENDS
 from replicas.gateway.binary import OFF, find
 from replicas.models import Heartbeat, Replica
+from replicas.models.fields import ALIVE
 
 PARTS = ("web", "controller", "long", "short")
 LATE = timedelta(seconds=8)
@@ -210,7 +210,7 @@ def parts() -> Iterator[Finding]:
 def strays(home: Path) -> Iterator[Finding]:
     """Every replica's process belongs to a row that is live."""
     running = processes_of(home)
-    known = set(Replica.objects.filter(uid__in=running).exclude(state__in=ENDS).values_list("uid", flat=True))
+    known = set(Replica.objects.filter(ALIVE, uid__in=running).values_list("uid", flat=True))
     for uid in sorted(set(running) - known):
         pids = ", ".join(map(str, sorted(running[uid])))
         yield wrong("stray", f"replica {uid} has ended, but its processes {pids} run", f"End them: kill -9 {pids}")

@@ -4,8 +4,9 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from replicas.core.values import ENDS, Desired, RolloutState
+from replicas.core.values import Desired, RolloutState
 from replicas.models import Replica, Rollout, Service, ServiceVersion
+from replicas.models.fields import ALIVE
 
 
 def last_other(service: Service) -> ServiceVersion | None:
@@ -38,7 +39,7 @@ def kept_versions() -> QuerySet[ServiceVersion]:
     Of a service that is wanted: the active one; the one that its latest rollout came to and the one that it turns back
     to; and the last other that proved itself, to which a rollback goes. Of any service: those of live replicas.
     """
-    live = Replica.objects.filter(version=OuterRef("pk")).exclude(state__in=ENDS)
+    live = Replica.objects.filter(ALIVE, version=OuterRef("pk"))
     newest = Rollout.objects.filter(service=OuterRef("service")).order_by("-id")
     others = _proved(OuterRef("service")).exclude(
         digest=OuterRef("service__version__digest"), files_digest=OuterRef("service__version__files_digest")

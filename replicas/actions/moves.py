@@ -11,8 +11,9 @@ from replicas.actions.transition import change, locked, record, writing
 from replicas.core import beginning
 from replicas.core.beginning import Group
 from replicas.core.rollout import listed, one_port
-from replicas.core.values import LIVE, Desired, ReplicaState, RolloutKind, RolloutMode, RolloutState
+from replicas.core.values import Desired, ReplicaState, RolloutKind, RolloutMode, RolloutState
 from replicas.models import Replica, Rollout, Service, ServiceVersion
+from replicas.models.fields import ALIVE
 
 S = RolloutState
 WAY_OUT = (ReplicaState.DRAINING, ReplicaState.SHUTTING_DOWN)
@@ -75,7 +76,7 @@ def begin(
 def there(service: Service, before: ServiceVersion | None) -> list[Group]:
     """The versions that have live replicas, and whether those are listed under the latest rollout."""
     rows = set(
-        Replica.objects.filter(service_id=service.pk, state__in=LIVE)
+        Replica.objects.filter(ALIVE, service_id=service.pk)
         .exclude(state__in=WAY_OUT)
         .values_list("version_number", "version__process_digest")
     )

@@ -11,8 +11,9 @@ from django.db.models import F
 from replicas import clock
 from replicas.actions.transition import change, locked, locked_replica, record, ring_events, transition, writing
 from replicas.core.backoff import LONGEST_WAIT, set_back
-from replicas.core.values import LIVE_OPERATIONS, Lane, OperationKind, OperationStatus, ReplicaState
+from replicas.core.values import Lane, OperationKind, OperationStatus, ReplicaState
 from replicas.models import Operation, Replica
+from replicas.models.fields import ALIVE
 
 S = OperationStatus
 NO_OWNER: dict[str, Any] = {"owner_host": "", "owner_pid": None, "owner_start": None, "heartbeat_at": None}
@@ -56,11 +57,7 @@ def create(replica: Replica, kind: OperationKind, *, reason: str, actor: str, ke
 
 def live_of(replica_id: int) -> Operation | None:
     """The replica's live operation."""
-    return (
-        Operation.objects.select_related("replica", "service")
-        .filter(replica_id=replica_id, status__in=LIVE_OPERATIONS)
-        .first()
-    )
+    return Operation.objects.select_related("replica", "service").filter(ALIVE, replica_id=replica_id).first()
 
 
 def mark_enqueued(ids: Sequence[int]) -> None:

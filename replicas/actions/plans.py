@@ -9,8 +9,9 @@ from replicas.actions import moves
 from replicas.actions.versions import Draft
 from replicas.core.preview import Move, There, preview, scaling
 from replicas.core.spec import Spec, listens_on_one_port
-from replicas.core.values import LIVE, Desired, ReplicaState, RolloutKind, RolloutMode
+from replicas.core.values import Desired, ReplicaState, RolloutKind, RolloutMode
 from replicas.models import Replica, Service, ServiceVersion
+from replicas.models.fields import ALIVE
 
 WAY_OUT = (ReplicaState.DRAINING, ReplicaState.SHUTTING_DOWN)
 
@@ -109,7 +110,7 @@ def _same(before: ServiceVersion, draft: Draft) -> bool:
 
 
 def _alive(service: Service) -> Alive:
-    rows = Replica.objects.filter(service=service, state__in=LIVE).values_list(
+    rows = Replica.objects.filter(ALIVE, service=service).values_list(
         "version_number", "state", "version__process_digest"
     )
     counts: dict[int, Counter[ReplicaState]] = defaultdict(Counter)

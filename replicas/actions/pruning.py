@@ -6,8 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from replicas.actions.keeping import kept_versions
-from replicas.core.values import ENDS, LIVE_OPERATIONS, Desired
+from replicas.core.values import Desired
 from replicas.models import Event, Operation, Replica, Service, ServiceVersion
+from replicas.models.fields import ENDED
 
 BATCH = 500
 KEPT_PER_SERVICE = 20
@@ -33,7 +34,7 @@ def prune(before: datetime, *, forget_replica: Callable[[str, str], None], keep:
         for log in replica.operations.values_list("log", flat=True):
             _unlink(log)
     Replica.objects.filter(pk__in=[r.pk for r in doomed]).delete()
-    operations = Operation.objects.filter(ended_at__lt=before).exclude(status__in=LIVE_OPERATIONS)
+    operations = Operation.objects.filter(ended_at__lt=before)
     settled = 0
     for operation in operations.iterator(chunk_size=BATCH):
         _unlink(operation.log)
@@ -46,7 +47,7 @@ def prune(before: datetime, *, forget_replica: Callable[[str, str], None], keep:
 def count(before: datetime, *, keep: int = KEPT_PER_SERVICE) -> Pruned:
     """What `prune` would delete."""
     doomed = {replica.pk for replica in _old_replicas(before, keep)}
-    operations = Operation.objects.filter(ended_at__lt=before).exclude(status__in=LIVE_OPERATIONS)
+    operations = Operation.objects.filter(ended_at__lt=before)
     settled = sum(number not in doomed for number in operations.values_list("replica_id", flat=True))
     return Pruned(len(doomed), settled, Event.objects.filter(at__lt=before).count())
 
@@ -54,7 +55,7 @@ def count(before: datetime, *, keep: int = KEPT_PER_SERVICE) -> Pruned:
 def _old_replicas(before: datetime, keep: int) -> list[Replica]:
     doomed: list[Replica] = []
     for service in Service.objects.all():
-        ended = Replica.objects.filter(service=service, state__in=ENDS).order_by("-number")
+        ended = Replica.objects.filter(ENDED, service=service).order_by("-number")
         kept = keep if service.desired == Desired.UP else 0
         doomed += [r for r in ended[kept:] if r.ended_at is not None and r.ended_at < before]
     return doomed

@@ -11,8 +11,9 @@ from replicas.actions.scaling import scale
 from replicas.actions.transition import change, emit, locked, writing
 from replicas.actions.versions import Conflict, Draft
 from replicas.core.autoscaler import follows_load
-from replicas.core.values import LIVE, Desired, RolloutKind, ServiceStatus
+from replicas.core.values import Desired, RolloutKind, ServiceStatus
 from replicas.models import Replica, Service, ServiceVersion
+from replicas.models.fields import ALIVE
 from replicas.models.public import service_row
 
 __all__ = ["Applied", "Conflict", "Draft", "apply", "forget", "give", "report", "restart", "scale", "take_down"]
@@ -195,7 +196,7 @@ def forget(service_id: int, *, actor: str) -> bool:
         service = locked(Service, service_id)
         if service is None:
             return True
-        if service.desired != Desired.DOWN or Replica.objects.filter(service=service, state__in=LIVE).exists():
+        if service.desired != Desired.DOWN or Replica.objects.filter(ALIVE, service=service).exists():
             return False
         emit(
             service,

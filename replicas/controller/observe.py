@@ -12,9 +12,6 @@ from django.db.models import Exists, F, Max, OuterRef, Q, Subquery
 from replicas.core.machines import spot_policy
 from replicas.core.rollout import bounds, one_port
 from replicas.core.values import (
-    ENDS,
-    LIVE,
-    LIVE_OPERATIONS,
     Desired,
     OperationKind,
     OperationStatus,
@@ -33,6 +30,7 @@ from replicas.core.views import (
     Surge,
 )
 from replicas.models import Operation, Replica, Rollout, Service, ServiceVersion
+from replicas.models.fields import ALIVE, ENDED
 
 HISTORY = timedelta(hours=1)
 INITIAL_DELAY_SECONDS, BEYOND_SECONDS = 1200.0, 600.0  # as the spec's `progress_deadline` has them
@@ -87,13 +85,18 @@ def observe(now: datetime) -> World:
     rows = list(_services())
     compatible: dict[int, set[int]] = defaultdict(set)
     digests = {row.pk: row.version.process_digest for row in rows if row.version}
-    for row in Replica.objects.filter(state__in=LIVE).values(*COLUMNS, "version__process_digest"):
+    active = {row.pk: row.version.number for row in rows if row.version}
+    steady = set()
+    for row in Replica.objects.filter(ALIVE).order_by().values(*COLUMNS, "version__process_digest"):
         if row["version__process_digest"] == digests.get(row["service_id"]):
             compatible[row["service_id"]].add(row["version_number"])
+        if row["state"] == ReplicaState.READY and row["version_number"] == active.get(row["service_id"]):
+            steady.add(row["service_id"])
         world.replicas[row["service_id"]].append(_view(row, operations.get(row["id"])))
         world.seen.append(Seen(row["id"], row["provider"], ReplicaState(row["state"]), row["handle"]))
     rollouts = _rollouts()
-    for row in _history(now, rollouts):
+    unsettled = {row.pk for row in rows if not row.proven} | (active.keys() - steady)
+    for row in _history(now, rollouts, unsettled):
         world.replicas[row["service_id"]].append(_view(row, None))
         if row["purge"]:
             world.purged_replicas.append(row["id"])
@@ -137,22 +140,30 @@ def _rollouts() -> dict[int, Move]:
     return {row.service_id: Move(row.view(), row.good_process) for row in rows.order_by()}
 
 
-def _history(now: datetime, rollouts: dict[int, Move]) -> Iterator[dict[str, Any]]:
+def _history(now: datetime, rollouts: dict[int, Move], unsettled: set[int]) -> Iterator[dict[str, Any]]:
     """Ended replicas that backoff and giving up are computed from, leftovers, and what is purged.
 
-    Those of active versions, and of the versions that unfinished rollouts may bring back.
+    Those of active versions, and of the versions that unfinished rollouts may bring back. Where neither a rollout nor
+    the status depends on the failures of late (the service is not among `unsettled`), only places that nobody has taken
+    are worth a look: what a steady service costs does not grow with the deaths that it has got over.
     """
     going = {service: move.view.good_version for service, move in rollouts.items() if move.view.state in UNFINISHED}
     back = {service: number for service, number in going.items() if number}
-    recent = Q(ended_at__gt=now - HISTORY)
-    hopeless = Q(ready_at=None, ended_at__gt=F("service__forgiven_at"))
-    active = Q(version=F("service__version"))
-    counted = active & Q(service__desired=Desired.UP) & (recent | hopeless)
+    ended = Replica.objects.order_by().values(*COLUMNS)
+    recent = ended.filter(ended_at__gt=now - HISTORY)
+    up = Service.objects.filter(desired=Desired.UP).order_by()
+    heirs = Replica.objects.filter(service=OuterRef("service"), replaces=OuterRef("number"))
+    active = recent.filter(~Exists(heirs), version__in=up.values("version"))
+    parts = [ended.filter(state=ReplicaState.FAILED_CLEANUP), ended.filter(ENDED, purge=True)]
+    whole = unsettled | going.keys()
+    if whole:
+        versions = up.filter(pk__in=whole).values("version")
+        hopeless = ended.filter(ready_at=None, ended_at__gt=F("service__forgiven_at"))
+        parts += [recent.filter(version__in=versions), hopeless.filter(version__in=versions)]
     if back:
-        counted |= Q(service__in=back, version_number__in=set(back.values())) & recent
-    kept = Q(state=ReplicaState.FAILED_CLEANUP) | Q(purge=True)
-    rows = Replica.objects.filter(Q(state__in=ENDS) & (counted | kept))
-    yield from rows.values(*COLUMNS)
+        parts.append(recent.filter(service__in=back, version_number__in=set(back.values())))
+    found = {row["id"]: row for row in active.union(*parts, all=True)}  # one by one each finds its index
+    yield from found.values()
 
 
 def _add_service(world: World, row: Any, compatible: frozenset[int], move: Move | None) -> None:
@@ -233,7 +244,7 @@ def _rollout_policy(spec: dict[str, Any], service: dict[str, Any]) -> RolloutPol
 def _operations(world: World) -> dict[int, OperationView]:
     """Live operations by replica."""
     by_replica: dict[int, OperationView] = {}
-    for row in Operation.objects.filter(status__in=LIVE_OPERATIONS).order_by("id"):
+    for row in Operation.objects.filter(ALIVE).order_by("id"):
         view = OperationView(
             id=row.pk,
             kind=OperationKind(row.kind),

@@ -18,6 +18,7 @@ from replicas.core.values import Desired, ReplicaState
 from replicas.jobs import queue
 from replicas.models import Reading, Replica, Service, ServiceVersion
 from replicas.models import Sample as Row
+from replicas.models.fields import ALIVE
 
 ACTOR = "autoscaler"
 INTERVAL = 15.0  # seconds, the default of custom_signal.interval_seconds
@@ -186,7 +187,9 @@ def capacities(service_id: int, told: Told) -> tuple[str | None, ...]:
     """
     if not isinstance(told.policy.qps, Mapping):
         return ()
-    rows = Replica.objects.filter(service=service_id, state__in=RANK).values_list("state", "number", "accelerators")
+    rows = Replica.objects.filter(ALIVE, service=service_id, state__in=RANK).values_list(
+        "state", "number", "accelerators"
+    )
     found = [(RANK[ReplicaState(state)], number, state, got) for state, number, got in rows.order_by()]
     ordered = sorted(found, key=lambda each: (-each[0], each[1]))
     return tuple(got or (told.accelerators if state in LAUNCHING else "") for _, _, state, got in ordered)

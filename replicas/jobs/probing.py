@@ -26,6 +26,7 @@ from replicas.core.health import (
 from replicas.core.values import ReplicaState
 from replicas.core.views import RolloutPolicy
 from replicas.models import Event, Replica, ServiceVersion
+from replicas.models.fields import ALIVE
 from replicas.providers import registry
 from replicas.providers.probe import ProbeRequest, ProbeResult
 
@@ -161,7 +162,7 @@ def load_targets(shard: int, known: dict[int, Target], changed: Collection[int] 
     `changed`: the ids of those whose rows may differ from `known`; None: of all.
     """
     shards = settings.ROLLCALL.probe_shards
-    rows = Replica.objects.filter(state__in=PROBED).exclude(url="").order_by()
+    rows = Replica.objects.filter(ALIVE, state__in=PROBED).exclude(url="").order_by()
     found: dict[int, Target] = {}
     if changed is not None:
         found = {key: target for key, target in known.items() if target.id not in changed}

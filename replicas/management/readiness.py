@@ -10,6 +10,7 @@ from replicas.management.following import Deadline, News, Patience, Trail
 from replicas.management.printing import event_line
 from replicas.management.verb import Exit, Verb, fail
 from replicas.models import Event, Replica, Rollout, Service
+from replicas.models.fields import ALIVE
 
 LEAVING = (ReplicaState.DRAINING, ReplicaState.SHUTTING_DOWN)
 SHOWN = (
@@ -109,7 +110,7 @@ class Readiness:
         never_ready = Replica.objects.filter(service=service, version=self._version, ready_at=None, state__in=FAILURES)
         if service.forgiven_at is not None:
             never_ready = never_ready.filter(ended_at__gt=service.forgiven_at)
-        live = Replica.objects.filter(service=service, version=self._version).exclude(state__in=ENDS)
+        live = Replica.objects.filter(ALIVE, service=service, version=self._version)
         return never_ready.count() >= self._most_never_ready and not live.exists()
 
     def _last_lines(self) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.db.models import F, Max, Q
 
-from replicas.core.values import FAILURES, LIVE, LIVE_OPERATIONS, Desired, ReplicaState, ServiceStatus
+from replicas.core.values import FAILURES, Desired, ReplicaState, ServiceStatus
 from replicas.models import Operation, Replica, Rollout, Service
+from replicas.models.fields import ALIVE
 from replicas.models.public import rollout_row, stamp
 
 MISSED_SHOWN = 10  # failed replicas of a service
@@ -41,7 +42,7 @@ def standing(name: str | None = None, *, everything: bool = False) -> list[Stand
     found = list(services)
     replicas = Replica.objects.filter(service__in=[service.pk for service in found])
     if not everything:
-        replicas = replicas.filter(Q(state__in=LIVE) | Q(state=ReplicaState.FAILED_CLEANUP) | _failure_of_active())
+        replicas = replicas.filter(ALIVE | Q(state=ReplicaState.FAILED_CLEANUP) | _failure_of_active())
     by_service: dict[int, list[Replica]] = defaultdict(list)
     for replica in replicas.order_by("service_id", "number"):
         by_service[replica.service_id].append(replica)
@@ -64,7 +65,7 @@ def _failure_of_active() -> Q:
 
 def _waits(services: list[int]) -> dict[int, str]:
     """What the live operation of each replica waits for."""
-    live = Operation.objects.filter(service__in=services, status__in=LIVE_OPERATIONS).exclude(waits_for="")
+    live = Operation.objects.filter(ALIVE, service__in=services).exclude(waits_for="")
     return dict(live.values_list("replica_id", "waits_for"))
 
 

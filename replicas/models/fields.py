@@ -1,9 +1,14 @@
-"""Choices and checks for columns that hold one of a closed set of words."""
+"""Choices and checks for columns that hold one of a closed set of words, and what tells live rows from history."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 from django.db import models
+
+# Of replicas and of operations, where check constraints keep states and ends together. Asked in this way the database
+# finds the rows by an index: SQLite does not see that a list of states in parameters is that of an index's condition.
+ALIVE = models.Q(ended_at__isnull=True)
+ENDED = models.Q(ended_at__isnull=False)
 
 
 def word(words: type[StrEnum], **options: object) -> "models.CharField[str, str]":

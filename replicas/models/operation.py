@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from replicas.core.values import LIVE_OPERATIONS, Lane, OperationKind, OperationStatus
-from replicas.models.fields import one_of, word
+from replicas.models.fields import ALIVE, one_of, word
 from replicas.models.replica import Replica
 from replicas.models.service import Service
 
@@ -68,11 +68,7 @@ class Operation(models.Model):
                 name="operation_ended_at_end",
             ),
         )
-        indexes = (
-            models.Index(
-                fields=("status", "id"), name="live_operations", condition=Q(status__in=sorted(LIVE_OPERATIONS))
-            ),
-        )
+        indexes = (models.Index(fields=("id",), name="live_operations", condition=ALIVE),)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}"

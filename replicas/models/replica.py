@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from replicas.core.values import ENDS, LIVE, OUTCOMES, ReplicaState
-from replicas.models.fields import one_of, word
+from replicas.models.fields import ALIVE, one_of, word
 from replicas.models.service import Service, ServiceVersion
 
 PRE_PROCESS = (ReplicaState.PENDING, ReplicaState.PROVISIONING)
@@ -72,8 +72,12 @@ class Replica(models.Model):
             ),
         )
         indexes = (
-            models.Index(fields=("service", "number"), name="live_replicas", condition=Q(state__in=sorted(LIVE))),
+            models.Index(fields=("service", "number"), name="live_replicas", condition=ALIVE),
             models.Index(fields=("service", "ended_at"), name="ended_replicas"),
+            models.Index(fields=("version", "ended_at"), name="ended_replicas_of_version"),
+            models.Index(fields=("service", "replaces"), name="heirs", condition=Q(replaces__isnull=False)),
+            models.Index(fields=("state",), name="replicas_in_state"),
+            models.Index(fields=("service",), name="purged_replicas", condition=Q(purge=True)),
         )
 
     def __str__(self) -> str:

@@ -11,11 +11,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from replicas import clock
-from replicas.core.values import LIVE, LIVE_OPERATIONS
 from replicas.gateway import runtime, statistics
 from replicas.gateway.places import Places
 from replicas.gateway.statistics import Backend, Figures
 from replicas.models import Operation, Replica, Service
+from replicas.models.fields import ALIVE
 from replicas.web.access import SEE
 from replicas.web.feed import feed_status
 
@@ -97,7 +97,7 @@ def members(known: Iterable[tuple[str, Backend]]) -> Iterator[tuple[Mapping[str,
 
 def replica_lines() -> Iterator[str]:
     """How many replicas there are, and how fast they answered their last probe."""
-    live = Replica.objects.filter(state__in=LIVE).order_by()
+    live = Replica.objects.filter(ALIVE).order_by()
     counted = live.values_list("service__name", "state").annotate(number=Count("pk"))
     samples = [({"service": name, "state": state}, float(number)) for name, state, number in counted]
     yield from family("rollcall_replicas", "gauge", "Live replicas by state.", samples)
@@ -114,7 +114,7 @@ def replica_lines() -> Iterator[str]:
 
 def operation_lines() -> Iterator[str]:
     """What the queue does, and how long operations of the last five minutes waited and took."""
-    live = Operation.objects.filter(status__in=LIVE_OPERATIONS).order_by()
+    live = Operation.objects.filter(ALIVE).order_by()
     counted = live.values_list("kind", "status").annotate(number=Count("pk"))
     samples = [({"kind": kind, "status": status}, float(number)) for kind, status, number in counted]
     yield from family("rollcall_operations", "gauge", "Live operations.", samples)

@@ -5,8 +5,9 @@ from dataclasses import replace
 from django.db.models import F, Q, QuerySet
 
 from replicas import clock
-from replicas.core.values import ENDS, LIVE, LIVE_OPERATIONS, RolloutState
+from replicas.core.values import RolloutState
 from replicas.models import Event, Operation, Replica, Rollout, Service, ServiceVersion
+from replicas.models.fields import ALIVE, ENDED
 from replicas.models.public import Row, operation_row, replica_row, rollout_row, service_row, stamp, version_row
 from replicas.web import listing
 from replicas.web.listing import Wanted
@@ -50,7 +51,7 @@ def services_snapshot(wanted: Wanted = EVERYTHING) -> Row:
         "providers": listing.providers(),
         "owners": listing.owners(),
         "services": [service_row(s) for s in page],
-        "replicas": [_cell(r) for r in Replica.objects.filter(service__in=shown, state__in=LIVE).only(*_CELL_COLUMNS)],
+        "replicas": [_cell(r) for r in Replica.objects.filter(ALIVE, service__in=shown).only(*_CELL_COLUMNS)],
         "rollouts": [rollout_row(r) for r in Rollout.objects.filter(service__in=shown, state=RolloutState.PROGRESSING)],
     }
 
@@ -78,16 +79,16 @@ def service_snapshot(name: str, *, everything: bool = False) -> Row | None:
     if service is None:
         return None
     replicas = Replica.objects.filter(service=service)
-    live = list(replicas.filter(state__in=LIVE).order_by("-number"))
-    ended = list(replicas.filter(state__in=ENDS).order_by("-number")[:ENDED_SHOWN])
-    operations = Operation.objects.select_related("replica").filter(service=service, status__in=LIVE_OPERATIONS)
+    live = list(replicas.filter(ALIVE).order_by("-number"))
+    ended = list(replicas.filter(ENDED).order_by("-number")[:ENDED_SHOWN])
+    operations = Operation.objects.select_related("replica").filter(ALIVE, service=service)
     return {
         "cursor": at,
         "now": stamp(clock.now()),
         "service": service_row(service),
         **_rollout(service),
         "replicas": [replica_row(r) for r in live + ended],
-        "ended": replicas.filter(state__in=ENDS).count(),
+        "ended": replicas.filter(ENDED).count(),
         "operations": [operation_row(o) for o in operations],
         **events_page(of_service(service, everything=everything)),
     }
@@ -163,8 +164,8 @@ def operations_snapshot() -> Row:
     """`{cursor, now, operations, services}`: the live ones and the newest ended ones; `services` maps ids to names."""
     at = newest()
     operations = Operation.objects.select_related("replica", "service")
-    live = list(operations.filter(status__in=LIVE_OPERATIONS))
-    ended = list(operations.exclude(status__in=LIVE_OPERATIONS).order_by("-id")[:OPERATIONS_SHOWN])
+    live = list(operations.filter(ALIVE))
+    ended = list(operations.filter(ENDED).order_by("-id")[:OPERATIONS_SHOWN])
     return {
         "cursor": at,
         "now": stamp(clock.now()),

@@ -26,11 +26,11 @@ from django.views.decorators.http import require_POST, require_safe
 from replicas import VERSION, clock
 from replicas.actions import pruning
 from replicas.config import PREFIX, Config
-from replicas.core.values import LIVE, LIVE_OPERATIONS
 from replicas.core.wording import some
 from replicas.gateway.binary import find
 from replicas.jobs import queue
 from replicas.models import Event, Heartbeat, Operation, Replica, Service
+from replicas.models.fields import ALIVE
 from replicas.models.public import Row, stamp
 from replicas.web.access import ADMINISTER, SEE, allowed, powers
 from replicas.web.feed import feed_status, first_line
@@ -93,8 +93,8 @@ def _counts() -> Row:
     newest = Event.objects.order_by("-pk").first()
     return {
         "services": Service.objects.count(),
-        "replicas": Replica.objects.filter(state__in=LIVE).count(),
-        "operations": Operation.objects.filter(status__in=LIVE_OPERATIONS).count(),
+        "replicas": Replica.objects.filter(ALIVE).count(),
+        "operations": Operation.objects.filter(ALIVE).count(),
         "newest_event": None if newest is None else newest.pk,
         "newest_event_at": stamp(newest.at) if newest else None,
     }

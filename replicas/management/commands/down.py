@@ -5,12 +5,13 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from replicas.actions import services
-from replicas.core.values import ENDS, Desired, ServiceStatus
+from replicas.core.values import Desired, ServiceStatus
 from replicas.core.wording import named
 from replicas.management.following import Deadline, News, Patience, Trail
 from replicas.management.printing import event_line
 from replicas.management.verb import Exit, Verb, actor, fail, match_services, seconds
 from replicas.models import Event, Replica, Service
+from replicas.models.fields import ALIVE
 from replicas.web.outbox import newest
 
 
@@ -94,7 +95,7 @@ def _all(purge: bool) -> list[Service]:
 
 def _is_down(service: Service) -> bool:
     """True once nothing of it runs and, if it is to be forgotten, nobody can forget it any more."""
-    if Replica.objects.filter(service=service).exclude(state__in=ENDS).exists():
+    if Replica.objects.filter(ALIVE, service=service).exists():
         return False
     if service.purge:
         return service.status == ServiceStatus.FAILED_CLEANUP
@@ -102,6 +103,6 @@ def _is_down(service: Service) -> bool:
 
 
 def _left(service: Service) -> str:
-    live = Replica.objects.filter(service=service).exclude(state__in=ENDS)
+    live = Replica.objects.filter(ALIVE, service=service)
     numbers = list(live.order_by("number").values_list("number", flat=True))
     return f"{named(numbers)} left" if numbers else service.reason

@@ -7,10 +7,10 @@ from django.core.management.base import CommandParser
 
 from replicas import clock
 from replicas.actions import operations
-from replicas.core.values import LIVE_OPERATIONS
 from replicas.management.printing import age, size, span, table
 from replicas.management.verb import Exit, Verb, actor, fail, whole
 from replicas.models import Operation
+from replicas.models.fields import ALIVE, ENDED
 from replicas.models.public import operation_row, shown_status
 
 SHOWN = 100
@@ -54,8 +54,8 @@ class Command(Verb):
 
     def _list(self, everything: bool, as_json: bool) -> None:
         rows = Operation.objects.select_related("replica", "service").order_by("-id")
-        live = list(rows.filter(status__in=LIVE_OPERATIONS))
-        ended = list(rows.exclude(status__in=LIVE_OPERATIONS)[:SHOWN]) if everything else []
+        live = list(rows.filter(ALIVE))
+        ended = list(rows.filter(ENDED)[:SHOWN]) if everything else []
         found = sorted(live + ended, key=lambda operation: -operation.pk)
         if as_json:
             self.say(json.dumps([{"service": o.service.name} | operation_row(o) for o in found], indent=2))

@@ -7,8 +7,8 @@ from ninja import Query
 
 from replicas.actions import operations
 from replicas.actions.powers import OPERATE, SEE
-from replicas.core.values import LIVE_OPERATIONS
 from replicas.models import Operation
+from replicas.models.fields import ALIVE
 from replicas.models.public import Row, operation_row
 from replicas.web.api import schemas
 from replicas.web.api.acting import user_of
@@ -29,7 +29,7 @@ def list_operations(
     if service is not None:
         rows = rows.filter(service__name=service)
     if which == "live":
-        rows = rows.filter(status__in=LIVE_OPERATIONS)
+        rows = rows.filter(ALIVE)
     return {"operations": [row_of(operation) for operation in rows[:limit]]}
 
 
