@@ -75,7 +75,7 @@ class Crowd:
         self.shim = {"shim_pid": process.pid, "shim_start": process.start}
         self.loop = Loop()
         self.loop.watch.inspect_seconds = 0.0
-        self.loop.next |= dict.fromkeys(("lanes", "prune", "probes"), float("inf"))  # these come by time
+        self.loop.next |= dict.fromkeys(("lanes", "prune", "probes", "renew"), float("inf"))  # these come by time
         fence = self.loop.acquire()
         assert fence is not None
         self.applier = Applier(LEASE, self.loop.holder, fence)

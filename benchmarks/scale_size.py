@@ -6,12 +6,14 @@ Prints one JSON line: figure to {cpu (seconds), queries, bytes}, and `peak` to t
 A process of its own for each size, so that the peak is that of the size.
 """
 
+import copy
 import json
 import logging
 import resource
 import statistics
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,9 @@ from benchmarks.homes import database
 from replicas.providers.base import LaunchOrder
 
 SERVICES = 10
-TURNS = 5
-LAUNCHES = 40  # as many are carried out; the others are taken as launched
+TURNS = 3
+MOST_LAUNCHES = 300  # so many are launched where the others run
+LAUNCHES = 40  # and so many of these are looked at
 CHANGES = 20  # replicas that end between two ticks
 Figures = dict[str, dict[str, float]]
 
@@ -67,17 +70,17 @@ class Crowd:
         queue.offer = lambda kind, number: self.offered.append(number)  # type: ignore[assignment]
         self.loop = Loop()
         self.loop.watch.inspect_seconds = 0.0  # ask about each one in each tick
-        self.loop.next |= dict.fromkeys(("lanes", "prune", "probes"), float("inf"))
+        self.loop.next |= dict.fromkeys(("lanes", "prune", "probes", "renew"), float("inf"))
         fence = self.loop.acquire()
         assert fence is not None
         self.applier = Applier(LEASE, self.loop.holder, fence)
 
     def figures(self) -> Figures:
-        """In the order of a service's life: applied, launched, at rest, changing, probed, looked at."""
+        """In the order of a service's life: launched, at rest, changing, probed, looked at."""
         found: Figures = {"apply": self.apply(), "launch step": self.launch()}
-        self.become_ready()
-        self.settle()
+        self.finish()
         found |= {"tick at rest": self.median(self.tick), "tick after 20 ends": self.median(self.tick, self.end_some)}
+        self.finish()
         found["probe sweep"] = self.median(self.sweep)
         found["peak"] = {"megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
         return found | {"event to socket": self.median(self.feed)} | self.pages()
@@ -100,73 +103,72 @@ class Crowd:
         return {"cpu": statistics.median(c.cpu for c in taken), "queries": statistics.median(c.queries for c in taken)}
 
     def apply(self) -> dict[str, float]:
-        """Ten services are applied, and the controller writes a row and a launch for each replica."""
+        """What each of some more costs where all the others run: their rows and launches are written by the controller.
+
+        The others are copies of replicas that have come through the doors.
+        """
+        from replicas.actions import scaling
+        from replicas.models import Operation, Replica, Service
         from tests import cast
 
+        more = min(MOST_LAUNCHES, self.replicas // 2)
+        made = {"service": {"rollout": {"min_ready_seconds": 0}}, "target": 1}
+        self.services = [cast.service(f"service-{n}", **made) for n in range(SERVICES)]
+        self.tick()
+        self.finish()
+        self.copy(self.replicas - more)
         with Cost() as cost:
-            self.services = [
-                cast.service(
-                    f"service-{n}", target=self.replicas // SERVICES, service={"rollout": {"min_ready_seconds": 0}}
-                )
-                for n in range(SERVICES)
-            ]
-            self.tick()
-        return {"cpu": cost.cpu, "queries": cost.queries}
+            for service in self.services:
+                scaling.scale(service.pk, self.replicas // SERVICES, actor="ann")
+            while Replica.objects.count() < self.replicas:  # a tick does a part of it
+                self.tick()
+        assert Operation.objects.filter(ended_at=None).count() == more
+        assert Service.objects.filter(ready__gt=0).count() == SERVICES
+        return {"cpu": cost.cpu / more, "queries": cost.queries / more}
+
+    def copy(self, replicas: int) -> None:
+        """Have so many ready replicas, copies of those that there are, which the provider knows as well."""
+        from replicas.models import Replica, Service
+        from replicas.providers import registry
+
+        provider = registry.get("fake", self.home)
+        models = list(Replica.objects.all())
+        rows = []
+        for place in range(replicas - len(models)):
+            row = copy.copy(models[place % len(models)])
+            row.pk, row.uid, row.number, row._state = None, uuid.uuid4().hex, 2 + place, copy.copy(row._state)
+            row._state.adding = True
+            order = LaunchOrder(row.uid, "x", row.number, 1, "x", {"fake": {}}, {}, {}, self.home / "launch.log", 1)
+            launched: Any = provider.launch(order, None)
+            row.handle, row.url = dict(launched.handle), launched.url
+            rows.append(row)
+        Replica.objects.bulk_create(rows, batch_size=500)
+        Service.objects.update(last_number=replicas, target=replicas // SERVICES)
+        self.tick()
 
     def launch(self) -> dict[str, float]:
         """One launch as a worker carries it out, among so many."""
         from replicas.jobs import launch
         from replicas.models import Operation
 
-        numbers = list(Operation.objects.order_by("id").values_list("id", flat=True)[:LAUNCHES])
+        numbers = list(Operation.objects.filter(ended_at=None).order_by("id").values_list("id", flat=True)[:LAUNCHES])
         with Cost() as cost:
             for number in numbers:
                 launch.run(number)
         return {"cpu": cost.cpu / len(numbers), "queries": cost.queries / len(numbers)}
 
-    def become_ready(self) -> None:
-        """Have the provider and the rows say that all were launched and have passed a probe, past the actions."""
-        from replicas import clock
-        from replicas.models import Operation, Replica
-        from replicas.providers import registry
-
-        provider, now = registry.get("fake", self.home), clock.now()
-        rows = list(Replica.objects.all())
-        for row in rows:
-            order = LaunchOrder(row.uid, "x", row.number, 1, "x", {"fake": {}}, {}, {}, self.home / "launch.log", 1)
-            launched: Any = provider.launch(order, None)
-            row.handle, row.url, row.state = dict(launched.handle), launched.url, "READY"
-            row.launched_at = row.ready_at = row.state_since = row.probe_at = now
-            row.probe_ok, row.probe_detail = True, "HTTP 200"
-        names = ("handle", "url", "state", "launched_at", "ready_at", "state_since", "probe_at", "probe_ok")
-        Replica.objects.bulk_update(rows, [*names, "probe_detail"], batch_size=100)
-        live = Operation.objects.filter(ended_at=None)
-        live.update(status="SUCCEEDED", ended_at=now, owner_pid=None, owner_host="", owner_start=None)
-
-    def settle(self) -> None:
-        """Until the rollouts have come to their end and nothing is left to do."""
-        from replicas.models import Event
-
-        for _ in range(20):
-            newest = Event.objects.count()
-            self.tick()
-            if Event.objects.count() == newest:
-                return
-        raise AssertionError("the controller does not come to rest")
-
     def end_some(self) -> None:
         """Replicas end by themselves; what the tick before has launched is there by now."""
-        from replicas.models import Operation, Replica
+        from replicas.models import Replica
         from replicas.providers import registry
 
-        if Operation.objects.filter(ended_at=None).exists():
-            self.finish()
+        self.finish()
         provider: Any = registry.get("fake", self.home)
         for uid in Replica.objects.filter(state="READY").order_by("id").values_list("uid", flat=True)[:CHANGES]:
             provider.end(uid, 1)
 
     def finish(self) -> None:
-        """Carry out what is queued until nothing is."""
+        """Carry out what is queued until the controller has nothing to do."""
         from replicas.jobs import down, launch
         from replicas.models import Operation
 
@@ -175,6 +177,7 @@ class Crowd:
                 {"LAUNCH": launch.run, "DOWN": down.run}[kind](number)
             self.sweep()
             self.tick()
+        self.tick()
 
     def sweep(self) -> None:
         """The work of a new probe job: read what there is, and let each answer have its effect."""

@@ -49,6 +49,9 @@ COMPLAINT_SECONDS = 60.0
 SETTLE_SECONDS = 0.01  # changes come in bursts: one tick for all of them
 REST = 2.0  # times a tick's CPU time, between ticks: in a burst the controller takes a third of a core at most
 ROUNDS = 3  # a plan may make another one possible at once
+MOST_ACTIONS = (
+    100  # of a service in one round: a thousand launches of one keep neither the others nor the lease waiting
+)
 
 
 class Loop:
@@ -121,9 +124,7 @@ class Loop:
             began = time.process_time()
             try:
                 close_old_connections()
-                self.beat()
-                if self.every("renew", RENEW_SECONDS):
-                    self.renew(applier)
+                self.keep(applier)
                 with self.queue_may_be_away():
                     self.scaling.tick(self.cursor)
                 if self.worth_a_look():
@@ -133,6 +134,12 @@ class Loop:
                 self.sleep(RENEW_SECONDS)
             rested = time.monotonic() + REST * (time.process_time() - began)
             self.sleep(self.pause(), rested)
+
+    def keep(self, applier: Applier) -> None:
+        """A sign of life, and the lease kept, where that is due. Raises Deposed."""
+        self.beat()
+        if self.every("renew", RENEW_SECONDS):
+            self.renew(applier)
 
     def renew(self, applier: Applier) -> None:
         """Keep the lease. Raises Deposed when it went to another, or ran out and came back with a new number."""
@@ -202,6 +209,7 @@ class Loop:
             world = self.observe()
         reaped = reaper.reap(world.owned, clock.now(), timedelta(seconds=self.config.stale_seconds))
         for _ in range(ROUNDS):
+            self.keep(applier)
             changed = self.apply_plans(world, applier)
             if not changed and not reaped:
                 break
@@ -273,11 +281,13 @@ class Loop:
         for service in world.services:
             planned = plan(service, world.replicas[service.id], now)
             if planned.actions:
-                applier.apply(service.id, planned.actions)
+                applier.apply(service.id, planned.actions[:MOST_ACTIONS])  # each is decided anew until it is done
+                self.keep(applier)
                 changed = True
                 if any(isinstance(action, Succeed) for action in planned.actions):
                     self.next.pop("prune", None)  # what the version before it has left behind is not needed any more
-                continue  # what is true now is seen in the next round
+                if len(planned.actions) <= MOST_ACTIONS:
+                    continue  # what is true now is seen in the next round
             self.wake(planned.wake_at)
             self.plans[service.id] = planned
         return changed

@@ -32,6 +32,7 @@ class Stage:
         self.loop = Loop()
         fence = self.loop.acquire()
         assert fence is not None
+        self.loop.next["renew"] = float("inf")  # tick() does it, for longer than a machine is busy
         self.applier = Applier(LEASE, self.loop.holder, fence)
 
     def tick(self) -> None:

@@ -45,6 +45,25 @@ def test_a_tick_over_held_launches_asks_nothing_for_each(stage: Stage) -> None:
     assert Event.objects.latest("id").pk == newest
 
 
+def test_a_service_that_wants_many_keeps_neither_the_others_nor_the_lease_waiting(
+    stage: Stage, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(loops, "MOST_ACTIONS", 4)
+    kept = []
+    monkeypatch.setattr(stage.loop, "renew", kept.append)
+    many, few = cast.service("many", target=30), cast.service("few", target=2)
+    stage.loop.next["renew"] = 0.0
+    stage.tick()
+    assert Replica.objects.filter(service=many).count() == 4 * loops.ROUNDS
+    assert Replica.objects.filter(service=few).count() == 2
+    assert stage.applier in kept
+    many.refresh_from_db()
+    assert many.live > 4  # it is told on the way
+    stage.loop.next["renew"] = float("inf")
+    stage.settle(few)
+    stage.settle(many)
+
+
 def test_an_end_is_written_down_before_the_rows_are_read(stage: Stage, monkeypatch: Any) -> None:
     service = cast.service(target=1)
     stage.settle(service)
