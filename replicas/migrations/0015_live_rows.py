@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("replicas", "0013_machines_and_times"),
+        ("replicas", "0014_notices"),
     ]
 
     operations = [
