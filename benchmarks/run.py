@@ -26,14 +26,16 @@ OUTPUT = "rows: "  # begins the line on which a benchmark's process hands over i
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if all figures are within their bounds, 1 if one is not or a benchmark failed, 2 if none fits --only."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="", help="run the benchmarks that have this word in their name")
+    parser.add_argument(
+        "--only", default="", help="run the benchmark of this name, or those that have the word in theirs"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
         return child(options.child)
-    names = [name for name in discovered() if options.only in name]
+    names = wanted(options.only)
     if not names:
         print(f"no benchmark has {options.only!r} in its name; there are: {', '.join(discovered())}", file=sys.stderr)
         return 2
@@ -46,6 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def discovered() -> list[str]:
     """The names of the benchmarks: probe for bench_probe.py."""
     return sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
+
+
+def wanted(word: str) -> list[str]:
+    """The benchmark of that very name, or else those that have the word in theirs: `scale` is no `autoscaler`."""
+    return [name for name in discovered() if name == word] or [name for name in discovered() if word in name]
 
 
 def report(names: Sequence[str], file: Path | None) -> int:

@@ -69,6 +69,8 @@ def test_only_those_with_the_word(bench):
     ran = bench("--only", "goo", good=GOOD, broken=BROKEN)
     assert ran.returncode == 0
     assert "broken" not in ran.stdout
+    named = bench("--only", "goo", goo=GOOD)  # a name that others have in theirs means itself
+    assert [line.split()[0] for line in named.stdout.splitlines() if " s)" in line] == ["goo"]
 
 
 def test_a_word_that_fits_none_is_told_what_there_is(bench):
