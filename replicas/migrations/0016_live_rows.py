@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("replicas", "0014_notices"),
+        ("replicas", "0015_place"),
     ]
 
     operations = [
