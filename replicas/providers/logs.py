@@ -43,7 +43,9 @@ class Segments:
         # The current file first: when it is renamed in between, it is found again below under its new name.
         current = _open(self._log)
         opened = [
-            Segment(begin, file) for begin in _begins(self._log) if (file := _open(_full(self._log, begin))) is not None
+            Segment(begin, file)
+            for begin in _begins(self._log)
+            if (file := _open(full_path(self._log, begin))) is not None
         ]
         if current is None:
             return opened
@@ -106,7 +108,8 @@ def _begins(log: Path) -> list[int]:
     return sorted(int(each) for each in ends if len(each) == 20 and each.isdigit())
 
 
-def _full(log: Path, begin: int) -> Path:
+def full_path(log: Path, begin: int) -> Path:
+    """Where the full file lies that begins at the offset `begin`."""
     return log.with_name(f"{log.name}.{begin:020d}")
 
 

@@ -4,10 +4,14 @@ Part of the shim: nothing but the standard library, and of that only what is che
 """
 
 import os
+import time
 
 MASK = b"******"
 SHORTEST_SECRET = 4  # masking every "1" or "ab" would make a log unreadable and hide nothing
 SHORTEST_SECRET_LINE = 8
+TIMES = b".times"
+ENTRY = 12
+FREE_BYTES = 1 << 20
 
 
 class Masker:
@@ -75,6 +79,44 @@ class Masker:
         return runs
 
 
+class Times:
+    """When the bytes of a log file were written, in `FILE.times` (see providers.logtimes for who reads it).
+
+    An entry is the offset in that file and the wall clock in ms, six bytes each. There is at most one a second, and
+    together they take at most FREE_BYTES and a quarter of what the log takes. What the disk refuses is left out.
+    """
+
+    def __init__(self, log: bytes) -> None:
+        self._log = log
+        self._file = -1
+        self._last = 0.0
+
+    def note(self, log: int) -> None:
+        """What is written to the open file `log` from here on, is written now."""
+        now = time.time()
+        if 0 <= now - self._last < 1:  # a clock that was set back is told as well
+            return
+        self._last = now
+        try:
+            if self._file < 0:
+                self._file = os.open(self._log + TIMES, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            place, size = os.fstat(log).st_size, os.fstat(self._file).st_size
+            if size % ENTRY:
+                os.ftruncate(self._file, size - size % ENTRY)
+            if size <= FREE_BYTES + place // 4:
+                os.write(self._file, place.to_bytes(6, "big") + int(now * 1000).to_bytes(6, "big"))
+        except OSError:
+            pass
+
+    def move(self, full: bytes) -> None:
+        """The log file is about to be renamed. Raises OSError."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file, self._last = -1, 0.0
+        if os.path.exists(self._log + TIMES):
+            os.rename(self._log + TIMES, full + TIMES)
+
+
 class Log:
     """The log file. A full one is renamed to `NAME.<offset of its first byte>`, and the oldest of these are removed.
 
@@ -87,6 +129,7 @@ class Log:
         self._unsaid = 0
         self.lost = 0
         self._file = -1
+        self._times = Times(path)
         self._open()
 
     def write(self, data: bytes) -> None:
@@ -113,6 +156,7 @@ class Log:
             try:
                 if self._file < 0:
                     self._open()
+                self._times.note(self._file)
                 done += os.write(self._file, data[done:] if done else data)
             except OSError:  # whatever the disk has: the replica must not stop for its log
                 break
@@ -145,11 +189,15 @@ class Log:
         try:
             full = self._full()
             begin = int(full[-1][-20:]) + os.stat(full[-1]).st_size if full else 0
-            os.rename(self._path, b"%s.%020d" % (self._path, begin))
+            new = b"%s.%020d" % (self._path, begin)
+            self._times.move(new)  # before the log: so nobody takes a newer file's times for those of this one
+            os.rename(self._path, new)
             os.close(self._file)
             self._file = -1
             for each in full[: max(0, len(full) + 2 - self._segments)]:
                 os.unlink(each)
+                if os.path.exists(each + TIMES):
+                    os.unlink(each + TIMES)
         except OSError:
             pass  # the directory was removed, say: it goes on in the same file, and tries again after as much again
         self._size, self._at_line_start = 0, True

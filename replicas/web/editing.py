@@ -9,10 +9,11 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from replicas.actions.services import Conflict
 from replicas.core.spec import SpecErrors
+from replicas.core.spec.schema import schema
 from replicas.core.values import Desired
 from replicas.core.wording import sentence
 from replicas.models import Service, ServiceVersion
@@ -138,6 +139,13 @@ def check(request: HttpRequest) -> JsonResponse:
     return JsonResponse(verdict.public())
 
 
+@allowed(DEPLOY)
+@require_safe
+def spec_schema(request: HttpRequest) -> JsonResponse:
+    """The JSON Schema of specs, from which the editor completes; the one that docs/spec.schema.json publishes."""
+    return JsonResponse(schema())
+
+
 def _carry_out(request: HttpRequest, form: SpecForm, verdict: Verdict, service: Service | None) -> HttpResponse:
     if verdict.proposal is None:
         return _editor(request, form, verdict, service, status=422)
@@ -186,6 +194,7 @@ def _editor(
             "cursor": outbox.newest(),
             "service": service.name if service else None,
             "check": reverse("check"),
+            "schema": reverse("schema"),
             "verdict": verdict.public() if verdict else None,
         },
     }

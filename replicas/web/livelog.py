@@ -5,10 +5,12 @@ import json
 import os
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from replicas.providers.logs import Segment
+from replicas.providers.logtimes import Stamp, stamps
 from replicas.web import logfile
 from replicas.web.logrows import Key, Place
 
@@ -43,9 +45,9 @@ class Stood(NamedTuple):
 NOTHING = Stood()
 
 
-def chunk_of(start: int, data: bytes) -> Chunk:
+def chunk_of(start: int, data: bytes, times: Sequence[Stamp]) -> Chunk:
     """A chunk with its message."""
-    row = {"type": "chunk"} | logfile.text_row(start, data)
+    row = {"type": "chunk"} | logfile.text_row(start, data, times)
     return Chunk(start, start + len(data), json.dumps(row, separators=(",", ":")))
 
 
@@ -66,12 +68,12 @@ def poll(path: str, last: Stood, home: Path, flush: bool) -> Stood:
             return last._replace(chunk=None, replaced=False)
     try:
         with logfile.opened(log, home) as segments:
-            return _read(segments, last, flush)
+            return _read(log, segments, last, flush)
     except logfile.NoLog:
         return NOTHING._replace(replaced=last.identity is not None)
 
 
-def _read(segments: list[Segment], last: Stood, flush: bool) -> Stood:
+def _read(log: Path, segments: list[Segment], last: Stood, flush: bool) -> Stood:
     identities = [_identity(segment) for segment in segments]
     base, start, end = segments[-1].begin, segments[0].begin, segments[-1].end
     # The file of the last poll is still there, or was removed by rotation; else another log took its place.
@@ -87,7 +89,7 @@ def _read(segments: list[Segment], last: Stood, flush: bool) -> Stood:
         cut = next((place for place, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
         head, data = head + cut, data[cut:]
     size = len(data) if flush else logfile.whole(data)
-    chunk = chunk_of(head, data[:size]) if size else None
+    chunk = chunk_of(head, data[:size], stamps(log, segments, head, head + size)) if size else None
     return Stood(identities[-1], base, start, end, head + size, chunk)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from replicas.providers.logs import Segment, Segments
+from replicas.providers.logtimes import Stamp
 
 BLOCK = 64 << 10
 PAGE_BYTES = 1 << 20
@@ -73,21 +74,25 @@ def whole(data: bytes) -> int:
     return len(data)
 
 
-def text_row(start: int, data: bytes) -> dict[str, Any]:
-    """`{start, end, text}` of bytes from `start` on; what is no UTF-8 is replaced.
+def text_row(start: int, data: bytes, times: Sequence[Stamp] = ()) -> dict[str, Any]:
+    """`{start, end, text[, times]}` of bytes from `start` on; what is no UTF-8 is replaced.
 
     Where that changes the count of bytes, `breaks` has the true length of each line, so that offsets stay exact.
+    `times` are `[offset, ms]`: bytes from that offset on were read then (see `providers.logtimes`).
     """
     text = data.decode(errors="replace")
     row: dict[str, Any] = {"start": start, "end": start + len(data), "text": text}
+    if times:
+        row["times"] = times
     if "\ufffd" in text:
         row["breaks"] = [len(line) + 1 for line in data.split(b"\n")]
     return row
 
 
-def back(segments: Sequence[Segment], before: int, lines: int, most: int = PAGE_BYTES) -> int:
-    """Where the last `lines` lines before `before` begin, at most `most` bytes back. A line may end at `before`."""
-    floor = max(segments[0].begin, before - most)
+def back(segments: Sequence[Segment], before: int, lines: int, most: int = PAGE_BYTES, floor: int = 0) -> int:
+    """Where the last `lines` lines before `before` begin, at most `most` bytes back and not before `floor`. A line may
+    end at `before`."""
+    floor = max(segments[0].begin, before - most, floor)
     position, wanted = before, lines
     while position > floor:
         first = max(floor, position - BLOCK)
@@ -103,17 +108,18 @@ def back(segments: Sequence[Segment], before: int, lines: int, most: int = PAGE_
     return floor
 
 
-def before(segments: Sequence[Segment], offset: int, lines: int) -> tuple[int, bytes]:
-    """The last `lines` lines that end at `offset`, and where they begin."""
+def before(segments: Sequence[Segment], offset: int, lines: int, floor: int = 0) -> tuple[int, bytes]:
+    """The last `lines` lines that end at `offset`, none from before `floor`; and where they begin."""
     offset = min(offset, segments[-1].end)
-    start = back(segments, offset, lines)
+    start = min(back(segments, offset, lines, floor=floor), offset)
     return start, read(segments, start, offset)
 
 
-def after(segments: Sequence[Segment], offset: int, lines: int) -> tuple[int, bytes]:
-    """The first `lines` lines from `offset` on (of at most PAGE_BYTES), and where they begin."""
+def after(segments: Sequence[Segment], offset: int, lines: int, ceiling: int | None = None) -> tuple[int, bytes]:
+    """The first `lines` lines from `offset` on (of at most PAGE_BYTES) up to `ceiling`, and where they begin."""
     start = max(offset, segments[0].begin)
-    data = read(segments, start, start + PAGE_BYTES)
+    most = start + PAGE_BYTES
+    data = read(segments, start, most if ceiling is None else min(most, max(start, ceiling)))
     place = -1
     for _ in range(lines):
         place = data.find(b"\n", place + 1)
@@ -135,11 +141,15 @@ class Found:
     until: int
 
 
-def search(segments: Sequence[Segment], text: str, limit: int, seconds: float) -> Found:
-    """Look for `text` in all that is left, for at most `seconds`. ASCII letters match in either case."""
+def search(
+    segments: Sequence[Segment], text: str, limit: int, seconds: float, floor: int = 0, ceiling: int | None = None
+) -> Found:
+    """Look for `text` in all that is left between `floor` and `ceiling`, for at most `seconds`. ASCII letters match in
+    either case."""
     needle = text.encode(errors="replace").lower()
     deadline = time.monotonic() + seconds
-    position, end = segments[0].begin, segments[-1].end
+    position, end = max(segments[0].begin, floor), segments[-1].end
+    end = end if ceiling is None else min(end, ceiling)
     count, places = 0, deque[int](maxlen=limit)
     while position + len(needle) <= end and time.monotonic() < deadline:
         block = read(segments, position, min(position + SEARCH_BLOCK, end)).lower()
@@ -157,3 +167,11 @@ def search(segments: Sequence[Segment], text: str, limit: int, seconds: float) -
 def line_start(segments: Sequence[Segment], offset: int) -> int:
     """Where the line that holds the byte at `offset` begins."""
     return back(segments, offset, 1, most=BLOCK) if read(segments, offset - 1, offset) != b"\n" else offset
+
+
+def line_end(segments: Sequence[Segment], offset: int) -> int:
+    """Where the line that holds the byte before `offset` ends; `offset` itself between two lines."""
+    if offset <= segments[0].begin or read(segments, offset - 1, offset) == b"\n":
+        return offset
+    rest = read(segments, offset, offset + BLOCK)
+    return offset + (rest.find(b"\n") + 1 or len(rest))

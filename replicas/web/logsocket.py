@@ -6,6 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from replicas.providers.logtimes import Stamp, stamps
 from replicas.web import feed, logfile
 from replicas.web.livelog import LiveLog, chunk_of
 from replicas.web.logrows import LAUNCH, OPERATION, RUN, Key, place
@@ -21,9 +22,9 @@ TAIL_BYTES = 8 << 20
 class LogSocket(Socket):
     """`/ws/log?replica=<id>&which=run|launch` or `/ws/log?operation=<id>`, with `after=<offset>` or `tail=<lines>`.
 
-    Messages: `hello {start, oldest, end, name}`, `chunk {start, end, text[, breaks]}`, `reset {start, oldest}` when the
-    bytes at the cursor are gone or the file is another, `waiting` while there is none, `ended` when its writer has
-    ended and all was sent, `gone` when replica or operation were forgotten, and `ping`.
+    Messages: `hello {start, oldest, end, name}`, `chunk {start, end, text[, times][, breaks]}`, `reset {start, oldest}`
+    when the bytes at the cursor are gone or the file is another, `waiting` while there is none, `ended` when its writer
+    has ended and all was sent, `gone` when replica or operation were forgotten, and `ping`.
     """
 
     async def prepare(self) -> None:
@@ -85,12 +86,12 @@ class LogSocket(Socket):
         chunk = live.chunk_at(self.cursor)
         if chunk is None:
             edge = min(live.edge_after(self.cursor), self.cursor + PAGE_BYTES)
-            data = await file_work(piece, path_of(live), self.cursor, edge)
+            data, times = await file_work(piece, path_of(live), self.cursor, edge)
             if edge == self.cursor + PAGE_BYTES:
                 data = data[: logfile.whole(data)]
             if not data:  # just now removed: the next poll sees it
                 return await live.wait()
-            chunk = chunk_of(self.cursor, data)
+            chunk = chunk_of(self.cursor, data, times)
         self.cursor = chunk.end
         return await self.write(chunk.message)
 
@@ -130,10 +131,12 @@ def tail_start(log: Path, end: int, lines: int) -> int:
         return end
 
 
-def piece(log: Path, start: int, end: int) -> bytes:
-    """Bytes of the log; none where they are no longer there."""
+def piece(log: Path, start: int, end: int) -> tuple[bytes, list[Stamp]]:
+    """Bytes of the log, and when they were written; none where they are no longer there."""
     try:
         with logfile.opened(log, settings.ROLLCALL.home) as segments:
-            return logfile.read(segments, start, end) if start >= segments[0].begin else b""
+            if start >= segments[0].begin:
+                return logfile.read(segments, start, end), stamps(log, segments, start, end)
     except logfile.NoLog:
-        return b""
+        pass
+    return b"", []

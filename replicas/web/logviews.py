@@ -15,6 +15,7 @@ from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from replicas.providers.logtimes import since, stamp_of, stamps
 from replicas.web import logfile
 from replicas.web.guard import VIEW
 from replicas.web.logrows import LAUNCH, OPERATION, RUN, Key, Place, place
@@ -84,45 +85,79 @@ async def download(request: HttpRequest, where: Place) -> HttpResponseBase:
 
 
 async def page(request: HttpRequest, where: Place) -> HttpResponseBase:
-    """`?before=<offset>` or `?after=<offset>`, with `&lines=N`: whole lines on one side of an offset.
+    """`?before=<offset>` or `?after=<offset>`, with `&lines=N[&floor=<offset>][&ceiling=<offset>]`: whole lines on one
+    side of an offset, between floor and ceiling.
 
-    `{start, end, text[, breaks], oldest, newest}`; with `after`, `start` is where the line at the offset begins.
+    `{start, end, text[, times][, breaks], oldest, newest}`; with `after`, `start` is where the line at the offset
+    begins.
     """
     lines = asked(request, "lines", PAGE_LINES, 1, PAGE_MOST)
     back, on = asked(request, "before", -1, 0, MOST), asked(request, "after", -1, 0, MOST)
     if (back < 0) == (on < 0):
         raise ValueError("Give one of before=<offset> and after=<offset>.")
-    return JsonResponse(await file_work(read_page, Path(where.path), back, on, lines))
+    return JsonResponse(await file_work(read_page, Path(where.path), back, on, lines, *bounds(request)))
 
 
 async def search(request: HttpRequest, where: Place) -> HttpResponseBase:
-    """`?q=<text>[&limit=N]`: where the text occurs, in either case of ASCII letters.
+    """`?q=<text>[&limit=N][&floor=<offset>][&ceiling=<offset>]`: where the text occurs between floor and ceiling, in
+    either case of ASCII letters.
 
-    `{count, matches: [[line, match], ...], complete, until, oldest, newest}`: offsets of the newest `limit` matches and
-    of their lines, oldest first. `complete` is false when it took too long: then nothing behind `until` was looked at.
+    `{count, matches: [[line, match, ms], ...], complete, until, oldest, newest}`: offsets of the newest `limit` matches
+    and of their lines, oldest first, and when each line was read (null where nobody noted it). `complete` is false when
+    it took too long: then nothing behind `until` was looked at.
     """
     text = request.GET.get("q", "")
     limit = asked(request, "limit", MATCHES, 1, MATCHES_MOST)
     if not text or len(text) > QUERY_CHARS:
         raise ValueError(f"Give q=<text> of at most {QUERY_CHARS} characters.")
-    return JsonResponse(await long_read(run_search, Path(where.path), text, limit))
+    return JsonResponse(await long_read(run_search, Path(where.path), text, limit, *bounds(request)))
 
 
-def read_page(log: Path, back: int, on: int, lines: int) -> dict[str, Any]:
+async def span(request: HttpRequest, where: Place) -> HttpResponseBase:
+    """`?from=<ms>` and/or `?to=<ms>`: which part of the log was read in that time, both ends included.
+
+    `{start, end, known}`: offsets of whole lines, `end` null without `to`. `known` is false where nobody noted times.
+    """
+    least, most = asked(request, "from", 0, 0, MOST), asked(request, "to", -1, 0, MOST)
+    return JsonResponse(await long_read(run_span, Path(where.path), least, most))
+
+
+def read_page(log: Path, back: int, on: int, lines: int, floor: int, ceiling: int | None) -> dict[str, Any]:
     """The answer of `page`."""
     with logfile.opened(log, settings.ROLLCALL.home) as segments:
         if back >= 0:
-            start, data = logfile.before(segments, back, lines)
+            start, data = logfile.before(segments, back, lines, floor)
         else:
-            start, data = logfile.after(segments, logfile.line_start(segments, on), lines)
-        return logfile.text_row(start, data) | {"oldest": segments[0].begin, "newest": segments[-1].end}
+            start, data = logfile.after(segments, max(floor, logfile.line_start(segments, on)), lines, ceiling)
+        times = stamps(log, segments, start, start + len(data))
+        return logfile.text_row(start, data, times) | {"oldest": segments[0].begin, "newest": segments[-1].end}
 
 
-def run_search(log: Path, text: str, limit: int) -> dict[str, Any]:
+def run_search(log: Path, text: str, limit: int, floor: int, ceiling: int | None) -> dict[str, Any]:
     """The answer of `search`."""
     with logfile.opened(log, settings.ROLLCALL.home) as segments:
-        found = logfile.search(segments, text, limit, SEARCH_SECONDS)
-        return asdict(found) | {"oldest": segments[0].begin, "newest": segments[-1].end}
+        found = logfile.search(segments, text, limit, SEARCH_SECONDS, floor, ceiling)
+        lines = [line for line, _ in found.matches]
+        times = stamps(log, segments, lines[0], lines[-1] + 1) if lines else []
+        timed = [(line, place, stamp_of(times, line)) for line, place in found.matches]
+        return asdict(found) | {"matches": timed, "oldest": segments[0].begin, "newest": segments[-1].end}
+
+
+def run_span(log: Path, least: int, most: int) -> dict[str, Any]:
+    """The answer of `span`."""
+    with logfile.opened(log, settings.ROLLCALL.home) as segments:
+        start = since(log, segments, least)
+        if start is None:
+            return {"start": segments[0].begin, "end": None, "known": False}
+        end = since(log, segments, most + 1) if most >= 0 else None
+        start = logfile.line_start(segments, start) if least else segments[0].begin
+        return {"start": start, "end": None if end is None else logfile.line_end(segments, end), "known": True}
+
+
+def bounds(request: HttpRequest) -> tuple[int, int | None]:
+    """The part of the log that is asked for: `floor` and `ceiling`. Raises ValueError."""
+    ceiling = asked(request, "ceiling", -1, 0, MOST)
+    return asked(request, "floor", 0, 0, MOST), None if ceiling < 0 else ceiling
 
 
 class Body:
@@ -166,7 +201,7 @@ def plain(name: str) -> str:
 
 
 def _urls(prefix: str, which: str, name: str) -> list[URLPattern]:
-    views = {"download": download, "page": page, "search": search}
+    views = {"download": download, "page": page, "search": search, "span": span}
     return [
         path(f"logs/{prefix}/{each}", of_log(view), {"which": which}, name=f"{name}-{each}")  # type: ignore[arg-type]
         for each, view in views.items()

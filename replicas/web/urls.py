@@ -15,6 +15,7 @@ pages: list[URLPattern] = [
     path("services/<str:name>/snapshot.json", views.service_json, name="service.json"),
     path("services/<str:name>/samples.json", figures.samples_json, name="samples.json"),
     path("services/<str:name>/events.json", views.events_json, name="events.json"),
+    path("services/<str:name>/logs", views.service_logs, name="service-logs"),
     path("services/<str:name>/versions/", versions.versions, name="versions"),
     path("services/<str:name>/versions.json", versions.versions_json, name="versions.json"),
     path("services/<str:name>/versions/<int:number>/", versions.version, name="version"),
@@ -36,6 +37,7 @@ editor: list[URLPattern] = [
     path("new", editing.new, name="new"),
     path("services/<str:name>/edit", editing.edit, name="edit"),
     path("check", editing.check, name="check"),
+    path("spec.schema.json", editing.spec_schema, name="schema"),
 ]
 deploys: list[URLPattern] = [
     path("services/<str:name>/up", editing.bring_up, name="up"),

@@ -86,6 +86,20 @@ def service_json(request: HttpRequest, name: str) -> JsonResponse:
 @allowed(SEE)
 @never_cache
 @require_safe
+def service_logs(request: HttpRequest, name: str) -> HttpResponse:
+    """The logs of several replicas of a service as one; `?replicas=1,4` chooses, in the browser."""
+    page = {
+        "snapshot": _service_snapshot(name, False),
+        "url": reverse("service.json", args=[name]),
+        "quiet": presenters.QUIET,
+        "ended_shown": presenters.ENDED_SHOWN,
+    }
+    return _page(request, "service_logs.html", page, service_or_404(name))
+
+
+@allowed(SEE)
+@never_cache
+@require_safe
 def events_json(request: HttpRequest, name: str) -> JsonResponse:
     """`{events, more}`: a page of older events of a service, `?before=ID`."""
     found = presenters.of_service(service_or_404(name), everything=_everything(request))

@@ -1,5 +1,6 @@
 // The YAML editor: Ace over the plain text field, faults at their lines and the plan while one types.
 
+import { Completer } from "./completer.js";
 import { h, pageData, setText, show } from "./dom.js";
 import { showConnection } from "./live.js";
 import { Feed } from "./feed.js";
@@ -26,6 +27,7 @@ function prepareAce() {
   const place = h("div", { class: "ace-place", data: { keys: "own" } });
   field.after(place);
   field.hidden = true;
+  show(at("editor-keys"), true);
   field.required = false; // a browser could not show its complaint at a hidden field; the server has the same
   const editor = ace.edit(place, {
     mode: "ace/mode/yaml",
@@ -40,12 +42,13 @@ function prepareAce() {
   });
   editor.commands.removeCommands(["showSettingsMenu"]);
   editor.textInput.getElement().setAttribute("aria-label", "YAML of the service");
-  // Tab indents while one types; Escape lets the keyboard leave the editor.
+  // Tab indents while one types; Escape lets the keyboard leave the editor, unless it closes the completions.
   editor.commands.addCommand({ name: "leave", bindKey: "Esc", exec: () => form.querySelector("[type=submit]").focus() });
   editor.session.on("change", () => {
     field.value = editor.getValue();
     changed();
   });
+  new Completer(editor, page.schema);
   const retheme = () => editor.setTheme(theme());
   dark.addEventListener("change", retheme);
   document.addEventListener("theme", retheme);

@@ -57,11 +57,13 @@ export class Link {
   pause() {
     clearTimeout(this.#timer);
     this.#timer = 0;
-    this.#drop();
+    this.#drop(true);
   }
 
   #connect() {
-    this.pause();
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    this.#drop();
     if (this.state !== "lost" && this.state !== "signed-out") this.#become("connecting");
     const address = new URL(this.#owner.address(), new URL(base(), location.href));
     address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
@@ -72,13 +74,15 @@ export class Link {
     socket.onclose = (closed) => this.#lost(closed.code);
   }
 
-  // Let go of the socket; what it may still say is not for us.
-  #drop() {
+  // Let go of the socket; what it may still say is not for us. Browsers complain of one that is closed before it opened:
+  // unless it may be stuck, it is closed then.
+  #drop(gently = false) {
     const socket = this.#socket;
     this.#socket = null;
     if (socket === null) return;
     socket.onmessage = socket.onclose = null;
-    socket.close();
+    if (gently && socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+    else socket.close();
   }
 
   #receive(message) {

@@ -1,4 +1,7 @@
-// The bar above a log: its state, the search, wrapping, the download.
+// The bar above a log: its state, the search, a range of time, and what can be done with the lines.
+
+import { h } from "./dom.js";
+import { button, LogSearch } from "./logsearch.js";
 
 const WORDS = {
   connecting: "connecting",
@@ -10,27 +13,34 @@ const WORDS = {
   lost: "connection lost",
   "signed-out": "signed out",
 };
-const TYPING = 300; // milliseconds without a key before it looks
-const OLD = 5000; // results of a growing log are fetched again after this
+const KEPT = "rollcall-log"; // wrap and time stamps, as they were chosen last
 
-/** `calls`: jump(offset), hits() when what is marked changed, wrap(on), middle() gives the offset that is looked at. */
+/**
+ * `calls`: what LogSearch takes; between(from, to) in ms or null; copy() gives lines; link() gives an address, or is null;
+ * `pane` draws the lines; `download` is the address of the whole log, or null.
+ */
 export class Bar {
-  #options;
   #calls;
+  #place;
   #badge;
-  #input;
-  #count;
-  #found = null;
-  #fetched = 0;
-  #at = -1;
-  #timer = 0;
-  #request = null;
+  #search;
+  #times;
+  #kept = kept();
+  #left = () => this.#screen.setAttribute("aria-pressed", String(document.fullscreenElement === this.#place));
+  #screen;
 
-  constructor(options, calls) {
-    this.#options = options;
+  /** `place` is the element that fills the screen when asked to. */
+  constructor(place, calls) {
+    this.#place = place;
     this.#calls = calls;
-    this.needle = "";
+    this.#search = new LogSearch(calls);
     this.element = this.#build();
+    document.addEventListener("fullscreenchange", this.#left);
+  }
+
+  /** The text that is looked for, in small letters. */
+  get needle() {
+    return this.#search.needle;
   }
 
   state(state) {
@@ -39,115 +49,119 @@ export class Bar {
   }
 
   close() {
-    clearTimeout(this.#timer);
-    this.#request?.abort();
+    document.removeEventListener("fullscreenchange", this.#left);
+    this.#search.close();
   }
 
   #build() {
-    this.#badge = node("span", "log-badge", { role: "status" });
+    this.#badge = h("span", { class: "log-badge", role: "status" });
     this.state("connecting");
-    this.#input = node("input", "log-search", { type: "search", placeholder: "Search", maxlength: "500" });
-    this.#input.setAttribute("aria-label", `Search the ${this.#options.label}`);
-    this.#count = node("span", "log-count", { role: "status" });
-    const previous = button("↑", "Previous match", () => this.#step(-1));
-    const next = button("↓", "Next match", () => this.#step(1));
-    this.#input.addEventListener("input", () => {
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => this.#search(), TYPING);
-    });
-    this.#input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") this.#step(event.shiftKey ? -1 : 1);
-    });
-    const wrap = button("Wrap", "Wrap long lines", () => {
-      const on = wrap.getAttribute("aria-pressed") !== "true";
-      wrap.setAttribute("aria-pressed", String(on));
-      this.#calls.wrap(on);
-    });
-    wrap.setAttribute("aria-pressed", "false");
-    const bar = node("div", "log-bar");
-    bar.append(this.#badge);
-    if (this.#options.searchUrl) bar.append(this.#input, previous, next, this.#count);
-    bar.append(wrap);
-    if (this.#options.download) {
-      const link = node("a", "log-download", { href: this.#options.download, download: "" });
-      link.textContent = "Download";
-      bar.append(link);
+    const bar = h("div", { class: "log-bar" });
+    this.#times = this.#range();
+    bar.append(this.#badge, ...this.#search.elements, ...this.#toggles(), ...this.#deeds());
+    if (this.#calls.download) {
+      bar.append(h("a", { class: "log-download", href: this.#calls.download, download: true }, "Download"));
     }
+    bar.append(this.#times);
     return bar;
   }
 
-  async #search() {
-    clearTimeout(this.#timer);
-    this.#request?.abort();
-    const text = this.#input.value;
-    this.needle = text.toLowerCase();
-    this.#calls.hits();
-    this.#found = null;
-    this.#at = -1;
-    if (!text) {
-      this.#count.textContent = "";
-      return;
+  #toggles() {
+    const { pane } = this.#calls;
+    const wrap = toggle("Wrap", "Wrap long lines", this.#kept.wrap, (on) => {
+      this.#keep({ wrap: on });
+      pane.wrap(on);
+    });
+    const stamps = toggle("Times", "Show when each line was read", this.#kept.stamps, (on) => {
+      this.#keep({ stamps: on });
+      pane.stamps = on;
+      pane.measure();
+    });
+    pane.stamps = this.#kept.stamps;
+    if (this.#kept.wrap) queueMicrotask(() => pane.wrap(true));
+    const range = toggle("Range", "Show a range of time", false, (on) => {
+      this.#times.hidden = !on;
+      if (on) this.#times.querySelector("input").focus();
+      else this.#clear();
+    });
+    return [wrap, stamps, range];
+  }
+
+  #deeds() {
+    const made = [];
+    if (navigator.clipboard) {
+      const copy = button("Copy", "Copy the picked lines, or those in view", () => give(copy, this.#calls.copy().join("\n")));
+      made.push(copy);
+      if (this.#calls.link) {
+        const link = button("Link", "Copy a link to the picked lines, or to the first in view", () => give(link, this.#calls.link()));
+        made.push(link);
+      }
     }
-    const request = (this.#request = new AbortController());
-    this.#count.textContent = "…";
-    try {
-      const url = `${this.#options.searchUrl}?${new URLSearchParams({ q: text, limit: 5000 })}`;
-      const answer = await fetch(url, { signal: request.signal, headers: { Accept: "application/json" } });
-      const found = await answer.json();
-      if (!answer.ok) throw new Error(found.message);
-      this.#found = found;
-      this.#fetched = Date.now();
-      if (found.matches.length) this.#show(this.#nearest());
-      else this.#tell();
-    } catch (error) {
-      if (!request.signal.aborted) this.#count.textContent = error.message;
+    if (document.fullscreenEnabled) {
+      this.#screen = button("Full screen", "Fill the screen with the log", () => this.#fullScreen());
+      this.#screen.setAttribute("aria-pressed", "false");
+      made.push(this.#screen);
     }
+    return made;
   }
 
-  // The first match from where the reader is, or the newest.
-  #nearest() {
-    const here = this.#calls.middle();
-    const place = this.#found.matches.findIndex(([line]) => line >= here);
-    return place < 0 ? this.#found.matches.length - 1 : place;
+  #fullScreen() {
+    if (document.fullscreenElement) document.exitFullscreen();
+    else this.#place.requestFullscreen();
   }
 
-  async #step(by) {
-    if (!this.#found || Date.now() - this.#fetched > OLD) {
-      const line = this.#found?.matches[this.#at]?.[0];
-      await this.#search();
-      const place = this.#found?.matches.findIndex(([each]) => each === line) ?? -1;
-      if (place < 0) return;
-      this.#at = place;
-    }
-    const size = this.#found.matches.length;
-    if (size) this.#show((this.#at + by + size) % size);
+  // Two moments in the reader's zone.
+  #range() {
+    const [from, to] = [0, 1].map(() => h("input", { type: "datetime-local", step: "1" }));
+    const form = h(
+      "form",
+      { class: "log-range", hidden: true },
+      h("label", {}, "From ", from),
+      h("label", {}, "to ", to),
+      h("button", { class: "log-button", type: "submit" }, "Show"),
+      button("All", "Show all times again", () => this.#clear()),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const [least, most] = [from, to].map((input) => (input.value ? new Date(input.value).getTime() : null));
+      this.#calls.between(least, most === null ? null : most + 999); // the whole of the last second
+    });
+    return form;
   }
 
-  #show(place) {
-    this.#at = place;
-    this.#tell();
-    this.#calls.jump(this.#found.matches[place][0]);
+  #clear() {
+    this.#times.reset();
+    this.#calls.between(null, null);
   }
 
-  #tell() {
-    const { count, matches, complete } = this.#found;
-    const older = count - matches.length; // only the newest are listed
-    const all = `${count.toLocaleString()}${complete ? "" : "+"}`;
-    this.#count.textContent = matches.length ? `${(older + this.#at + 1).toLocaleString()} of ${all}` : "no match";
-    this.#count.title = complete ? "" : "The log is long: the newest part of it was not searched in time.";
+  #keep(change) {
+    Object.assign(this.#kept, change);
+    localStorage.setItem(KEPT, JSON.stringify(this.#kept));
   }
 }
 
-function node(name, className, attributes = {}) {
-  const made = document.createElement(name);
-  made.className = className;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
+function kept() {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEPT)) ?? {};
+    return { wrap: found.wrap === true, stamps: found.stamps === true };
+  } catch {
+    return { wrap: false, stamps: false };
+  }
 }
 
-function button(text, title, press) {
-  const made = node("button", "log-button", { type: "button", title, "aria-label": title });
-  made.textContent = text;
-  made.addEventListener("click", press);
+async function give(pressed, text) {
+  await navigator.clipboard.writeText(text);
+  const before = pressed.dataset.text;
+  pressed.textContent = "Copied";
+  setTimeout(() => (pressed.textContent = before), 1500);
+}
+
+function toggle(text, title, on, press) {
+  const made = button(text, title, () => {
+    const now = made.getAttribute("aria-pressed") !== "true";
+    made.setAttribute("aria-pressed", String(now));
+    press(now);
+  });
+  made.setAttribute("aria-pressed", String(on));
   return made;
 }

@@ -22,6 +22,7 @@ export class Lines {
     this.texts = [];
     this.offsets = [];
     this.styles = [];
+    this.times = []; // when each line was read, in ms; null where nobody noted it
     this.tops = [0]; // tops[i]: rows above line i, and one more entry for all rows
     this.open = false; // the last line has no end yet
     this.longest = 0;
@@ -33,6 +34,24 @@ export class Lines {
 
   top(index) {
     return this.tops[index];
+  }
+
+  text(index) {
+    return this.texts[index];
+  }
+
+  style(index) {
+    return this.styles[index];
+  }
+
+  /** The text of a line without colours and redrawings. */
+  plain(index) {
+    return plain(this.texts[index]);
+  }
+
+  /** Who a line is, when it was read, and whose it is where there are several. */
+  row(index) {
+    return { key: this.offsets[index], time: this.times[index], who: null };
   }
 
   /** The line that covers `row`. */
@@ -60,6 +79,7 @@ export class Lines {
   /** Add `{start, end, text, breaks}`, which must begin at `end`. */
   append(chunk) {
     const { texts, offsets } = split(chunk);
+    const times = timesOf(offsets, chunk.times);
     let place = 0;
     if (this.open && this.length) {
       this.#extend(texts[0]);
@@ -67,7 +87,7 @@ export class Lines {
     }
     for (; place < texts.length; place++) {
       if (place === texts.length - 1 && texts[place] === "") break;
-      this.#push(texts[place], offsets[place]);
+      this.#push(texts[place], offsets[place], times[place]);
     }
     this.open = texts.at(-1) !== "";
     this.end = chunk.end;
@@ -86,6 +106,7 @@ export class Lines {
     this.texts = texts.concat(this.texts);
     this.offsets = offsets.slice(0, texts.length).concat(this.offsets);
     this.styles = styles.concat(this.styles);
+    this.times = timesOf(offsets.slice(0, texts.length), page.times).concat(this.times);
     this.first -= texts.length;
     this.start = page.start;
     for (const text of texts) this.longest = Math.max(this.longest, text.length);
@@ -96,7 +117,7 @@ export class Lines {
   /** Let go of the oldest lines. How many rows that were. */
   dropFirst(count) {
     const rows = this.tops[count];
-    for (const list of [this.texts, this.offsets, this.styles]) list.splice(0, count);
+    for (const list of [this.texts, this.offsets, this.styles, this.times]) list.splice(0, count);
     this.first += count;
     this.start = this.offsets[0] ?? this.end;
     this.#count();
@@ -107,16 +128,17 @@ export class Lines {
   dropLast(count) {
     const kept = this.length - count;
     this.end = this.offsets[kept];
-    for (const list of [this.texts, this.offsets, this.styles]) list.length = kept;
+    for (const list of [this.texts, this.offsets, this.styles, this.times]) list.length = kept;
     this.tops.length = kept + 1;
     this.open = false;
   }
 
-  #push(text, offset) {
+  #push(text, offset, time) {
     const last = this.length - 1;
     this.styles.push(last < 0 ? "" : styleAfter(this.texts[last], this.styles[last]));
     this.texts.push(text);
     this.offsets.push(offset);
+    this.times.push(time);
     this.tops.push(this.rows + this.#rowsOf(text));
     this.longest = Math.max(this.longest, text.length);
   }
@@ -152,6 +174,16 @@ function split({ start, end, text, breaks }) {
     offset += breaks ? breaks[place] : (ascii ? texts[place].length : bytes(texts[place])) + 1;
   }
   return { texts, offsets };
+}
+
+// When each line was read: by the last of `[offset, ms]` that is not behind it.
+function timesOf(offsets, known = []) {
+  let next = 0;
+  let time = null;
+  return offsets.map((offset) => {
+    while (next < known.length && known[next][0] <= offset) time = known[next++][1];
+    return time;
+  });
 }
 
 // Bytes of the text in UTF-8.

@@ -165,7 +165,7 @@ if (!ended(state.replica)) {
   });
 }
 // Whoever comes for the lines of a log is led to them.
-if (["#run", "#launch"].includes(location.hash)) document.querySelector(".logs").scrollIntoView();
+if (/^#(run|launch)\b/.test(location.hash)) document.querySelector(".logs").scrollIntoView();
 setInterval(() => {
   if (!document.hidden && !state.replica.ready_at && !state.replica.outcome) drawStart(state.replica);
 }, 1000);

@@ -14,13 +14,19 @@ export class ReplicaLogs {
   #shown = null;
   #view = null;
   #chosen;
+  #lines = null; // offsets of the lines that the address asks for
 
-  /** `tabs` are buttons with data-which; a choice is kept in the address, as #run or #launch. */
+  /** `tabs` are buttons with data-which; a choice is kept in the address, as #run, and lines as #run@120-480. */
   constructor({ place, tabs, id }) {
     this.#place = place;
     this.#tabs = [...tabs];
     this.#id = id;
-    this.#chosen = location.hash.slice(1) in LABELS ? location.hash.slice(1) : null;
+    this.#open();
+    addEventListener("hashchange", () => {
+      this.#open();
+      if (this.#chosen) this.#show(this.#chosen);
+      this.#goToLines();
+    });
     for (const tab of this.#tabs) {
       tab.addEventListener("click", () => this.#choose(tab.dataset.which));
       tab.addEventListener("keydown", (key) => {
@@ -37,6 +43,18 @@ export class ReplicaLogs {
     // A replica that never got as far as running has nothing to say but its launch.
     const launch = BEFORE_RUN.has(replica.state) || (replica.ended_at !== null && replica.launched_at === null);
     this.#show(this.#chosen ?? (launch ? "launch" : "run"));
+  }
+
+  // What the address asks for.
+  #open() {
+    const asked = /^#(run|launch)(?:@(\d{1,15})(?:-(\d{1,15}))?)?$/.exec(location.hash);
+    this.#chosen = asked ? asked[1] : null;
+    this.#lines = asked?.[2] ? [Number(asked[2]), Number(asked[3] ?? asked[2])] : null;
+  }
+
+  #goToLines() {
+    if (this.#lines) this.#view.jump(...this.#lines);
+    this.#lines = null;
   }
 
   #choose(which) {
@@ -56,12 +74,14 @@ export class ReplicaLogs {
     }
     this.#view?.close();
     const log = paths.replicaLog(this.#id, which);
+    const place = (from, to) => `#${which}@${from === to ? from : `${from}-${to}`}`;
     this.#view = new LogView(this.#place, {
       url: `ws/log?replica=${this.#id}&which=${which}`,
-      download: `${log}/download`,
-      pageUrl: `${log}/page`,
-      searchUrl: `${log}/search`,
+      log,
       label: LABELS[which],
+      picked: (from, to) => history.replaceState(null, "", place(from, to)),
+      link: (from, to) => new URL(place(from, to), location.href).href,
     });
+    this.#goToLines();
   }
 }

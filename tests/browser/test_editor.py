@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.visitor import Visitor
@@ -117,6 +118,58 @@ def test_it_is_a_plain_text_field_without_scripts(visit: Visit, name: str) -> No
         page.locator("textarea").fill(people.text(name))
         page.get_by_role("button", name="Create").click()
         expect(page).to_have_title(f"{name} · Rollcall")
+
+
+PLACES = [  # the text with a cursor in it, what is proposed first, what is not proposed
+    ("ru^", "run", "name"),
+    ("name: x\nserv^", "service", "name"),
+    ("service:\n  replicas: 1\n  ^\nrun: x", "readiness_probe", "replicas"),
+    ("service:\n  rollout:\n    mode: ^", "rolling", "max_surge"),
+    ("service:\n  readiness_probe:\n    ^", "path", "rollout"),
+    ("resources:\n  any_of:\n    - cpus: 2\n      mem^\n    - memory: 3", "memory", "cpus"),
+    ("resources:\n  any_of:\n    - ^\n    - memory: 3", "cloud", "any_of"),
+    ("resources:\n  use_spot: ^", "true", "use_spot"),
+    ("run: |\n  echo\n^", "name", "run"),
+    ("run: |\n  serv^", "", "service"),
+    ("# serv^", "", "service"),
+    ("envs:\n  ^", "", "name"),
+]
+
+
+def test_the_schema_completes_at_the_cursor(visit: Visit, name: str) -> None:
+    with visit() as visitor:
+        page = visitor.goto("/new")
+        options = page.get_by_role("option")
+        place = """(text) => { const editor = ace.edit(document.querySelector('.ace-place'));
+          const lines = text.split('^')[0].split('\\n');
+          editor.setValue(text.replace('^', ''), -1);
+          editor.moveCursorTo(lines.length - 1, lines.at(-1).length); editor.focus(); }"""
+        for text, first, missing in PLACES:
+            page.evaluate(place, text)
+            page.keyboard.press("Control+Space")
+            if first:
+                expect(options.first.locator("b")).to_have_text(first)
+                expect(options.get_by_text(missing, exact=True)).to_have_count(0)
+            else:
+                expect(page.get_by_role("listbox")).to_be_hidden()
+                expect(page.get_by_text("Nothing to complete here.")).to_be_attached()
+            page.keyboard.press("Escape") if first else None
+        page.evaluate(place, f"name: {name}\nservice:\n  readiness_probe: /\n  r^\nrun: x\n")
+        page.keyboard.press("Control+Space")
+        expect(page.get_by_role("option", selected=True)).to_contain_text("replicas")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        expect(page.get_by_role("option", selected=True)).not_to_contain_text("replicas")
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("ArrowUp")
+        page.keyboard.type("epl")
+        expect(page.get_by_role("option", selected=True).locator("b")).to_have_text("replicas")
+        assert Axe().run(page, "main").violations_count == 0
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("listbox")).to_be_hidden()
+        page.keyboard.type("3")
+        expect(page.locator("#verdict")).to_have_text(f"This creates the service {name}.")
+        expect(page.locator("#changes")).to_contain_text("3 replicas")
 
 
 def test_the_keyboard_gets_out_of_the_editor(visit: Visit) -> None:

@@ -19,6 +19,7 @@ PATHS = [
     "/services/{name}/",
     "/services/{name}/replicas/1/",
     "/services/{name}/edit",
+    "/services/{name}/logs",
     "/operations/",
     "/system/",
     "/services/{name}/versions/",

@@ -216,7 +216,8 @@ def test_a_down_removes_the_copy_of_the_workdir(local: Cast, tmp_path: Path) -> 
     launched = local.launch(order)
     local.printed(launched.handle, b"x")
     local.down(order, launched.handle)
-    assert sorted(each.name for each in (local.home / "replicas" / "r1").iterdir()) == ["lock", "run.log"]
+    left = sorted(each.name for each in (local.home / "replicas" / "r1").iterdir())
+    assert left == ["lock", "run.log", "run.log.times"]
     assert (local.home / "versions" / "v1" / "snapshot").is_dir()
     local.provider.forget_version("v1")
     assert list((local.home / "versions").iterdir()) == []

@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicas.providers import logs
+from replicas.providers import logs, logtimes, shim_output
 from replicas.providers.shim_output import Log
 
 
@@ -110,3 +112,83 @@ def test_a_sentence_is_appended_and_a_full_disk_costs_only_that(tmp_path: Path) 
     assert path.read_text() == "first\nsecond\n"
     logs.append_to(tmp_path / "none" / "order.log", "nowhere")
     logs.append_to(Path("/dev/full"), "nowhere")
+
+
+class Wall:
+    """The clock of a shim that writes: `wall.now` in seconds."""
+
+    now = 1000.0
+
+    def time(self) -> float:
+        """See `time.time`."""
+        return self.now
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    """In place of the shim's own clock."""
+    made = Wall()
+    monkeypatch.setattr(shim_output, "time", SimpleNamespace(time=made.time))
+    return made
+
+
+def test_what_is_written_has_a_time_to_the_second_across_files(tmp_path: Path, wall: Wall) -> None:
+    path = tmp_path / "run.log"
+    log = Log(os.fsencode(path), 40, 3, 1000)
+    begun = []
+    for number in range(10):
+        begun.append(logs.end(path))
+        log.write(b"line %d of the log\n" % number)
+        wall.now += 0.6
+    with logs.Segments(path) as segments:
+        end = segments[-1].end
+        known = logtimes.stamps(path, segments, 0, end)
+        for number, offset in enumerate(begun):
+            if offset >= segments[0].begin:
+                told = logtimes.stamp_of(known, offset)
+                assert told is not None
+                assert 0 <= 1000_000 + 600 * number - told < 1000
+        assert logtimes.stamps(path, segments, begun[8], begun[8] + 1)[-1][0] <= begun[8]
+        assert logtimes.since(path, segments, 0) == segments[0].begin
+        assert logtimes.since(path, segments, 1_000_000 + 600 * 10) == end
+    kept = {each.name for each in tmp_path.iterdir()}
+    files = {name for name in kept if not name.endswith(".times")}
+    assert len(files) == 3
+    assert kept - files == {f"{name}.times" for name in files}
+
+
+def test_a_clock_that_is_set_back_and_a_broken_entry_cost_no_later_times(tmp_path: Path, wall: Wall) -> None:
+    path, times = tmp_path / "run.log", tmp_path / "run.log.times"
+    Log(os.fsencode(path), 1000, 2, 1000).write(b"one\n")
+    times.write_bytes(times.read_bytes() + b"torn")
+    wall.now = 500.0
+    log = Log(os.fsencode(path), 1000, 2, 1000)
+    log.write(b"two\n")
+    with logs.Segments(path) as segments:
+        assert logtimes.stamps(path, segments, 0, 8) == [(0, 1_000_000), (4, 500_000)]
+    wall.now = 500.5
+    log.write(b"three\n")
+    assert times.stat().st_size == 2 * logtimes.ENTRY
+
+
+def test_times_take_little_room_however_slowly_a_log_grows(
+    tmp_path: Path, wall: Wall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim_output, "FREE_BYTES", 120)
+    log = Log(os.fsencode(tmp_path / "run.log"), 1 << 20, 2, 1000)
+    for _ in range(400):
+        wall.now += 2
+        log.write(b".\n")
+    assert (tmp_path / "run.log.times").stat().st_size <= 120 + 800 // 4 + logtimes.ENTRY
+
+
+def test_nothing_but_a_plain_file_is_taken_for_times(tmp_path: Path) -> None:
+    path, times = tmp_path / "run.log", tmp_path / "run.log.times"
+    path.write_bytes(b"one\n")
+    os.mkfifo(times)
+    with logs.Segments(path) as segments:
+        assert logtimes.stamps(path, segments, 0, 4) == []
+        assert logtimes.since(path, segments, 0) is None
+        times.unlink()
+        times.symlink_to(path)
+        assert logtimes.stamps(path, segments, 0, 4) == []

@@ -1,6 +1,7 @@
 """Masking, bounding and rotating of a replica's output, byte by byte."""
 
 import os
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def test_rotation_keeps_the_newest_segments_and_offsets_stay_true(tmp_path: Path
     written = b"".join(b"line %06d\n" % number for number in range(1000))
     for begin in range(0, len(written), 330):
         log.write(written[begin : begin + 330])
-    kept = sorted(tmp_path.iterdir())
+    kept = sorted(each for each in tmp_path.iterdir() if each.suffix != ".times")
     assert len(kept) == 3
     assert logs.end(path) == len(written)
     oldest = int(sorted(each.name for each in kept)[1][-20:])
@@ -174,8 +175,7 @@ def test_the_log_goes_on_when_its_directory_is_gone(tmp_path: Path) -> None:
     folder.mkdir()
     log = make_log(folder / "run.log", segment=20)
     log.write(b"before\n")
-    (folder / "run.log").unlink()
-    folder.rmdir()
+    shutil.rmtree(folder)
     for number in range(20):
         log.write(b"after %d\n" % number)
     assert log.lost == 0

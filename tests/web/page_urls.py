@@ -13,10 +13,10 @@ HTML = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>test
 LOG = """
 import { LogView } from "/static/js/log.js";
 const which = new URLSearchParams(location.search).get("replica");
-const base = `/logs/replica/${which}/run/`;
 window.view = new LogView(document.getElementById("log"), {
   url: `ws/log?replica=${which}&which=run`,
-  download: `${base}download`, pageUrl: `${base}page`, searchUrl: `${base}search`,
+  log: `/logs/replica/${which}/run`,
+  picked: (from, to) => (window.picked = [from, to]), link: (from, to) => `${location.href}#run@${from}-${to}`,
 });
 """
 

@@ -68,6 +68,11 @@ def service(name: str) -> int:
     return Service.objects.create(name=name, created_at=now, updated_at=now).pk
 
 
+def name_of(service_id: int) -> str:
+    """The name of a service."""
+    return Service.objects.get(pk=service_id).name
+
+
 def emit(service_id: int, count: int = 1, each: int = 1, reason: str = "", trigger: str = "noted") -> list[int]:
     """Change the service `count` times, `each` changes per transaction; the ids of the events."""
     row = Service.objects.get(pk=service_id)
@@ -207,6 +212,7 @@ DOORS = {
         set_password,
         end_session,
         service,
+        name_of,
         emit,
         emit_on_both,
         look,

@@ -92,8 +92,8 @@ def test_a_hundred_thousand_coloured_lines_are_followed_with_few_nodes(tab: Tab,
     assert tab.ask(AT_BOTTOM)
     lines = [int(re.search(r"line (\d+)", text)[1]) for text in shown(tab)]  # type: ignore[index]
     assert lines == list(range(lines[0], 100_000))
-    styles = "[...document.querySelector('.log-row:not([hidden])').children].map((part) => part.className)"
-    assert tab.ask(styles) == ["ansi-fg-green", "", "ansi-bold ansi-fg-red", ""]
+    parts = "[...document.querySelectorAll('.log-row:not([hidden]) > :not(.log-place-of)')].slice(0, 4)"
+    assert tab.ask(f"{parts}.map((part) => part.className)") == ["ansi-fg-green", "", "ansi-bold ansi-fg-red", ""]
 
 
 def test_scrolling_up_stops_the_following_until_it_is_asked_for_again(tab: Tab, log: Path, replica: int) -> None:
@@ -246,3 +246,116 @@ def test_an_ended_log_says_so(tab: Tab, log: Path, replica: int, site: Site) -> 
     tab.until(f"{SHOWN}.includes('bye')")
     site.scribe.end(replica_id=replica)
     tab.until(f"{BADGE} === 'ended'")
+
+
+def noted(log: Path, *entries: tuple[int, int]) -> None:
+    """Say beside the log that the bytes from each offset on were written at so many ms."""
+    times = b"".join(offset.to_bytes(6, "big") + at.to_bytes(6, "big") for offset, at in entries)
+    log.with_name(f"{log.name}.times").write_bytes(times)
+
+
+def test_lines_have_times_a_range_and_a_link_and_are_copied(tab: Tab, log: Path, replica: int) -> None:
+    begin = 1_790_000_000_000  # a whole second
+    lines = [f"line {number:05d}\n" for number in range(20_000)]
+    log.write_text("".join(lines))
+    noted(log, *((number * 11, begin + number * 1000) for number in range(0, 20_000, 10)))
+    tab(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
+    show(tab, replica)
+    tab.until(f"{SHOWN}.includes('line 19999')")
+    tab(lambda page: page.click("text=Times"))
+    last = "[...document.querySelectorAll('.log-row')].find((row) => row.textContent === 'line 19999').firstChild"
+    tab.until(f"{last}.title.includes(new Date({begin + 19_990_000}).toISOString())")
+    tab(lambda page: page.click("text=Range"))
+    for label, second in (("From", 5000), ("to", 5019)):
+        here = "new Date(argument - new Date(argument).getTimezoneOffset() * 60000)"
+        local = tab.ask(f"{here}.toISOString().slice(0, 19)", begin + second * 1000)
+        tab(lambda page, label=label, local=local: page.get_by_label(label, exact=True).fill(local))  # type: ignore[misc]
+    tab(lambda page: page.click(".log-range [type=submit]"))
+    tab.until(f"{SHOWN}.includes('line 05000') && !{SHOWN}.includes('line 19999')")
+    assert shown(tab) == [f"line {number:05d}" for number in range(5000, 5020)]
+    tab(lambda page: page.fill(".log-search", "line"))
+    tab.until("document.querySelector('.log-count').textContent === '1 of 20'")
+    tab(lambda page: page.fill(".log-search", ""))
+    place = "[...document.querySelectorAll('.log-row')].find((row) => row.textContent === '{}').firstChild.click()"
+    tab.ask(place.format("line 05003"))
+    assert tab.ask("picked") == [5003 * 11, 5003 * 11]
+    tab(
+        lambda page: page.locator(".log-row", has_text="line 05005").locator(".log-place-of").click(modifiers=["Shift"])
+    )
+    tab(lambda page: page.get_by_role("button", name="Copy").click())
+    tab.until("document.querySelectorAll('.log-marked:not([hidden])').length === 3")
+    copied = tab(lambda page: page.evaluate("() => navigator.clipboard.readText()"))
+    assert copied == "line 05003\nline 05004\nline 05005"
+    tab(lambda page: page.click(".log-range >> text=All"))
+    tab.until(f"{SHOWN}.includes('line 19999') && {BADGE} === 'live'")
+    tab.ask("view.jump(argument)", 777 * 11)
+    tab.until("document.querySelector('.log-marked:not([hidden])')?.textContent === 'line 00777'")
+    tab(lambda page: page.get_by_role("button", name="Full screen").click())
+    tab.until("document.fullscreenElement?.id === 'log'")
+    tab(lambda page: page.get_by_role("button", name="Full screen").click())
+    tab.until("document.fullscreenElement === null")
+
+
+def test_a_selection_over_lines_is_copied_as_they_stand(tab: Tab, log: Path, replica: int) -> None:
+    log.write_text(coloured(0, 3000))
+    tab(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
+    show(tab, replica)
+    tab.until(f"{SHOWN}.some((text) => text.includes('line 2999 '))")
+    wheel(tab, -700)
+    tab.until("!document.querySelector('.log-follow').hidden")
+    lines = shown(tab)
+    tab(lambda page: page.evaluate("() => getSelection().selectAllChildren(document.querySelector('.log-space'))"))
+    tab(lambda page: page.keyboard.press("Control+c"))
+    copied = tab(lambda page: page.evaluate("() => navigator.clipboard.readText()"))
+    assert copied.split("\n") == lines
+
+
+def test_replicas_are_read_as_one_log_in_the_order_of_time(tab: Tab, site: Site, service: int) -> None:
+    begin, logs, ids = 1_790_000_000_000, [], []
+    for number in (1, 2, 3):
+        log = site.home / "replicas" / f"m{service}-{number}" / "run.log"
+        log.parent.mkdir(parents=True)
+        lines = [f"of {number} line {count:04d}{' <b>NEEDLE' if count == 100 else ''}\n" for count in range(2000)]
+        log.write_text("".join(lines))
+        ends = [sum(map(len, lines[:count])) for count in range(2000)]
+        noted(log, *((ends[count], begin + count * 3000 + number * 1000) for count in range(2000)))
+        logs.append(log)
+        ids.append(site.scribe.replica(service_id=service, log=str(log))["replica"])
+    site.scribe.end(replica_id=ids[2])
+    name = site.scribe.name_of(service_id=service)
+    tab.goto(f"/services/{name}/logs")
+    tab.until(f"{SHOWN}.includes('of 1 line 1999') && {SHOWN}.includes('of 2 line 1999')")
+    told = [(int(text.split()[3]), int(text.split()[1])) for text in shown(tab)]
+    assert told == sorted(told)
+    assert {number for _, number in told} == {1, 2}  # those that live
+    colours = (
+        "[...new Set([...document.querySelectorAll('.log-place-of')].map((place) => place.dataset.colour))].sort()"
+    )
+    assert tab.ask(colours) == ["1", "2"]
+    tab(lambda page: page.get_by_text("1 ended").click())
+    tab(lambda page: page.get_by_role("checkbox", name="#3").check())
+    tab.until(f"{SHOWN}.includes('of 3 line 1999') && {SHOWN}.includes('of 1 line 1999')")
+    assert tab.ask("location.search") == "?replicas=1,2,3"
+    with logs[1].open("a") as file:
+        file.write("of 2 line 2000\n")
+    tab.until(f"{SHOWN}.includes('of 2 line 2000')")
+    tab(lambda page: page.fill(".log-search", "needle"))
+    tab.until("document.querySelector('.log-count').textContent.endsWith(' of 3')")
+    tab.until("document.querySelector('.log-marked:not([hidden])')?.textContent.endsWith('NEEDLE')")
+    tab(lambda page: page.get_by_role("button", name="Next match").click())
+    tab.until(f"{SHOWN}.includes('of 1 line 0100 <b>NEEDLE')")
+    told = [(int(text.split()[3]), int(text.split()[1])) for text in shown(tab)]
+    assert told == sorted(told)
+    assert {number for _, number in told} == {1, 2, 3}
+    tab(lambda page: page.locator(".log-box").hover())
+    tab(lambda page: page.mouse.wheel(0, -4000))  # what is above is fetched from all of them
+    tab.until(f"{SHOWN}.some((text) => /of 3 line 00[0-8]/.test(text))")
+    told = [(int(text.split()[3]), int(text.split()[1])) for text in shown(tab)]
+    assert told == sorted(told)
+    tab(lambda page: page.locator(".log-row:not([hidden]) .log-place-of").nth(20).click())
+    picked = tab.until("document.querySelector('.log-marked:not([hidden])')?.textContent")
+    tab(lambda page: page.reload())
+    tab.until("document.querySelector('.log-marked:not([hidden])') !== null")
+    assert tab.ask("document.querySelector('.log-marked:not([hidden])').textContent") == picked
+    tab(lambda page: page.click(".log-follow"))
+    tab.until(f"{SHOWN}.includes('of 2 line 2000') && {BADGE} === 'live'")

@@ -9,7 +9,7 @@ import pytest
 from tests.support.polling import eventually
 from tests.web.site import Site
 
-VIEWS = ["download", "page?before=10", "search?q=x"]
+VIEWS = ["download", "page?before=10", "search?q=x", "span?from=1"]
 
 
 @pytest.fixture
@@ -107,9 +107,37 @@ def test_a_search_counts_all_and_lists_the_newest(site: Site, viewer: str, log: 
     log.write_text("an Error\nfine\nerror: ERROR\n")
     found = site.json(f"{address}search?q=error&limit=2", viewer)
     assert found["count"] == 3
-    assert found["matches"] == [[14, 14], [14, 21]]
+    assert found["matches"] == [[14, 14, None], [14, 21, None]]
     assert found["complete"] is True
     assert (found["oldest"], found["newest"]) == (0, 27)
+
+
+def noted(log: Path, *entries: tuple[int, int]) -> None:
+    """Say beside the log that the bytes from each offset on were written at so many ms."""
+    times = b"".join(offset.to_bytes(6, "big") + at.to_bytes(6, "big") for offset, at in entries)
+    log.with_name(f"{log.name}.times").write_bytes(times)
+
+
+def test_lines_have_the_time_at_which_they_were_read(site: Site, viewer: str, log: Path, address: str) -> None:
+    log.write_text("one\ntwo\nthree\nfour\n")
+    assert site.json(f"{address}span?from=1000", viewer) == {"start": 0, "end": None, "known": False}
+    noted(log, (0, 1000), (4, 2500), (14, 9000))
+    assert site.json(f"{address}page?after=4&lines=2", viewer)["times"] == [[4, 2500]]
+    assert site.json(f"{address}search?q=t", viewer)["matches"] == [[4, 4, 2500], [8, 8, 2500]]
+    assert site.json(f"{address}span?from=2000", viewer) == {"start": 4, "end": None, "known": True}
+    assert site.json(f"{address}span?from=2500&to=8000", viewer) == {"start": 4, "end": 14, "known": True}
+    assert site.json(f"{address}span?to=1000", viewer) == {"start": 0, "end": 4, "known": True}
+    assert site.json(f"{address}span?from=9001", viewer) == {"start": 19, "end": None, "known": True}
+
+
+def test_pages_and_searches_keep_to_the_part_that_is_asked_for(
+    site: Site, viewer: str, log: Path, address: str
+) -> None:
+    log.write_text("one\ntwo\nthree\nfour\n")
+    assert site.json(f"{address}page?before=14&floor=4", viewer)["text"] == "two\nthree\n"
+    assert site.json(f"{address}page?after=0&floor=4&ceiling=14", viewer)["text"] == "two\nthree\n"
+    assert site.json(f"{address}page?before=3&floor=4", viewer)["text"] == ""
+    assert site.json(f"{address}search?q=o&floor=4&ceiling=14", viewer)["count"] == 1
 
 
 @pytest.mark.parametrize("query", ["", "q=", "q=" + "x" * 501, "q=x&limit=0"])

@@ -1,5 +1,6 @@
 """Making and changing services by their YAML in the browser."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,11 @@ def test_a_secret_is_never_sent_back_and_stays_what_it_was() -> None:
     version = ServiceVersion.objects.get(number=2)
     assert unseal(version.sealed) == {"TOKEN": "hunter2-hunter2-hunter2"}
     assert "hunter2" not in version.text
+
+
+def test_the_editor_is_given_the_published_schema() -> None:
+    published = Path(__file__).resolve().parents[2] / "docs" / "spec.schema.json"
+    assert browser("deployer").get("/spec.schema.json").json() == json.loads(published.read_text())
 
 
 def test_the_check_tells_what_would_happen_and_writes_nothing() -> None:
