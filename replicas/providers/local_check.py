@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from replicas.core.machines import FALLBACKS
 from replicas.providers.cgroups import Limits
 from replicas.providers.local_snapshot import mount_place
 
@@ -50,6 +51,8 @@ def _task(spec: Mapping[str, Any]) -> list[str]:
         found.append(f"workdir: cloning a git repository {ELSEWHERE}: give a path of this machine, or clone in setup")
     found += [f"{name}: {what} {ELSEWHERE}" for name, what in TASK_FIELDS.items() if spec.get(name)]
     service = spec.get("service") or {}
+    policy = service.get("replica_policy") or {}
+    found += [f"service.replica_policy.{name}: a mix with spot {ELSEWHERE}" for name in FALLBACKS if policy.get(name)]
     return found + [f"service.{name}: {POOL} {ELSEWHERE}" for name in ("pool", "workers") if service.get(name)]
 
 

@@ -85,6 +85,17 @@ def test_one_of_several_choices_is_enough() -> None:
     assert complaints(form(resources=resources))[0].startswith("resources.accelerators")
 
 
+def test_a_mix_with_spot_is_refused_also_where_a_choice_is_on_demand() -> None:
+    policy = {"min_replicas": 2, "base_ondemand_fallback_replicas": 1, "dynamic_ondemand_fallback": True}
+    spec = form(resources={"any_of": [{"use_spot": True}, {}]}, service={"replica_policy": policy})
+    assert [said.partition(":")[0] for said in complaints(spec)] == [
+        "service.replica_policy.base_ondemand_fallback_replicas",
+        "service.replica_policy.dynamic_ondemand_fallback",
+    ]
+    del spec["service"]
+    assert complaints(spec) == []
+
+
 def test_a_minimum_is_compared_with_the_machine_and_limits_nothing() -> None:
     spec = form(resources={"cpus": "1+", "memory": "0.1+"})
     assert complaints(spec) == []
