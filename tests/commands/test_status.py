@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from replicas.actions import operations, services
 from replicas.core.values import ServiceStatus
 from replicas.management.standing import standing
-from replicas.models import Lease
+from replicas.models import Lease, Replica
 from tests.commands import acts
 from tests.commands.conftest import Run
 
@@ -60,6 +60,16 @@ def test_the_json_has_the_documented_keys_and_no_others(run: Run, yaml: Path, co
         "created_at": 0,
         "ready_at": 0,
     }
+
+
+def test_what_machine_a_replica_has_is_told_where_its_provider_says_so(run: Run, yaml: Path, controller: Lease) -> None:
+    run("apply", yaml)
+    made = acts.ready(acts.service())
+    assert "MACHINE" not in run("status", "web").out
+    Replica.objects.filter(pk=made.pk).update(spot=True, accelerators="A100:8", place="aws/us-east-1")
+    out = run("status", "web").out
+    assert "VERSION  MACHINE" in out
+    assert "spot A100:8 aws/us-east-1" in out
 
 
 def test_ready_counts_the_rows_and_not_what_the_controller_last_said(run: Run, yaml: Path, controller: Lease) -> None:

@@ -12,6 +12,7 @@ from replicas.management.printing import age, table
 from replicas.management.standing import Standing, standing, standing_row
 from replicas.management.steering import told
 from replicas.management.verb import Verb, find_service
+from replicas.models import Replica
 from replicas.web.outbox import newest
 
 SERVICE_HEADS = ("NAME", "STATUS", "READY", "VERSION", "ENDPOINT", "REASON")
@@ -89,7 +90,11 @@ class Command(Verb):
         rows = [_replica_cells(each) for each in found[0].shown]
         if not rows:
             return f"{text}\n\nIt has no replicas."
-        return f"{text}\n\n{table(REPLICA_HEADS, rows, self.paint, self.columns)}"
+        heads, machines = REPLICA_HEADS, [_machine(replica) for replica, _ in found[0].shown]
+        if any(machines):
+            heads = (*heads[:3], "MACHINE", *heads[3:])
+            rows = [(*row[:3], machine or "-", *row[3:]) for row, machine in zip(rows, machines, strict=True)]
+        return f"{text}\n\n{table(heads, rows, self.paint, self.columns)}"
 
 
 def _json(found: list[Standing], indent: int | None = None) -> str:
@@ -110,6 +115,12 @@ def _service_cells(each: Standing) -> tuple[object, ...]:
         service.endpoint or "-",
         service.reason,
     )
+
+
+def _machine(replica: Replica) -> str:
+    """spot A100:8 aws/us-east-1; "" where its provider says nothing of it."""
+    kind = "" if replica.spot is None else "spot" if replica.spot else "on demand"
+    return " ".join(filter(None, (kind, replica.accelerators, replica.place)))
 
 
 def _replica_cells(shown: Any) -> tuple[object, ...]:
