@@ -1,5 +1,6 @@
 // The page of all operations.
 
+import { bulk } from "./bulk.js";
 import { bdi, fill, h, keyed, pageData, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
@@ -115,31 +116,26 @@ function draw() {
 }
 
 const ticked = () => state.live().filter((operation) => selection.chosen().includes(String(operation.id)));
-const DEEDS = {
-  cancel: ["Cancel", mayCancel, "What was launched so far is taken down. While a service wants as many replicas as now, other launches follow.", "danger"],
-  retry: ["Retry", mayRetry, "They do not wait for their time any longer.", "primary"],
-};
+const ABLE = { cancel: mayCancel, retry: mayRetry };
+const them = (word) => (number) => `${word} ${number === 1 ? "it" : "them"}`;
+const drawBar = selection
+  ? bulk({
+      selection,
+      deeds: {
+        cancel: { word: "Cancel", what: "What was launched so far is taken down. While a service wants as many replicas as now, other launches follow.", look: "danger", again: them("Cancel") },
+        retry: { word: "Retry", what: "They do not wait for their time any longer.", look: "primary", again: them("Retry") },
+      },
+      noun: "operation",
+      field: "ids",
+      chosen: (verb) => ticked().filter(ABLE[verb]).map((each) => [nameOf(each), each.id]),
+    })
+  : null;
 
 function drawBulk() {
   if (!selection) return;
   const chosen = ticked();
-  show(at("bulk"), chosen.length > 0);
-  setText(at("selected"), `${count(chosen.length, "operation")} selected`);
-  for (const button of at("bulk").querySelectorAll("[data-bulk]")) button.disabled = !chosen.some(DEEDS[button.dataset.bulk][1]);
-}
-
-function askBulk(verb) {
-  const [word, able, what, look] = DEEDS[verb];
-  const chosen = ticked().filter(able);
-  const form = at("dialog-bulk").querySelector("form");
-  form.elements.verb.value = verb;
-  setText(at("bulk-title"), `${word} ${count(chosen.length, "operation")}?`);
-  setText(at("bulk-what"), what);
-  fill(at("bulk-names"), chosen.map((each) => h("li", {}, bdi(nameOf(each)), h("input", { type: "hidden", name: "ids", value: each.id }))));
-  const submit = form.querySelector("[type=submit]");
-  setText(submit, `${word} ${chosen.length === 1 ? "it" : "them"}`);
-  submit.className = look;
-  at("dialog-bulk").showModal();
+  drawBar(chosen.length);
+  for (const button of at("bulk").querySelectorAll("[data-bulk]")) button.disabled = !chosen.some(ABLE[button.dataset.bulk]);
 }
 
 const { redraw } = live({ state, url: page.url, draw });
@@ -152,11 +148,3 @@ search.addEventListener("input", () => {
   redraw();
 });
 search.form.addEventListener("submit", (submit) => submit.preventDefault());
-if (selection) {
-  at("select-none").addEventListener("click", () => selection.choose([]));
-  at("bulk").addEventListener("click", (click) => {
-    const verb = click.target.closest("[data-bulk]")?.dataset.bulk;
-    if (verb) askBulk(verb);
-  });
-  at("dialog-bulk").addEventListener("acted", () => selection.choose([]));
-}

@@ -134,6 +134,8 @@ function drawHead(service) {
   setText(at("version"), service.version === null ? "none" : `v${service.version}`);
   setAge(at("age"), service.created_at);
   show(at("pinned-fact"), service.pinned);
+  setText(at("owner"), service.owner ?? "");
+  show(at("owner-fact"), service.owner !== null);
   drawEndpoint(service.endpoint, service.endpoint_reason ?? "");
   for (const node of document.querySelectorAll("[data-when]")) show(node, !state.forgotten && node.dataset.when.includes(service.desired));
   const expected = document.querySelector("#dialog-restart [name=expected]");

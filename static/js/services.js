@@ -1,5 +1,6 @@
 // The page of all services.
 
+import { bulk } from "./bulk.js";
 import { bdi, fill, h, keyed, pageData, setAttribute, setText, show } from "./dom.js";
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
@@ -8,7 +9,7 @@ import { Selection } from "./selection.js";
 import { setSpark, spark } from "./spark.js";
 import { matches, ServicesState } from "./state.js";
 import { age, setAge, setNow } from "./time.js";
-import { addressLink, badge, copyButton, count, drawCells, sentence, setBadge, tone, wanted } from "./words.js";
+import { addressLink, badge, copyButton, drawCells, sentence, setBadge, tone, wanted } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
@@ -200,8 +201,7 @@ function drawPages() {
 function drawBulk() {
   if (!selection) return;
   const chosenNames = selection.chosen();
-  show(at("bulk"), chosenNames.length > 0);
-  setText(at("selected"), `${count(chosenNames.length, "service")} selected`);
+  drawBar(chosenNames.length);
   const more = !state.whole && chosenNames.length > 0 && selection.full && chosenNames.length < state.matched;
   show(at("select-all"), more);
   setText(at("select-all"), `Select all ${state.matched} that match`);
@@ -212,32 +212,19 @@ async function selectAll() {
   if (response?.ok) selection.choose((await response.json()).names);
 }
 
-const DEEDS = {
-  restart: ["Restart", "A new version with the same text replaces every replica of each, a few at a time.", "primary"],
-  scale: ["Scale", "New replicas are launched, or the least useful ones are drained and taken down.", "primary"],
-  down: ["Take down", "Every replica of each is drained and taken down. Versions and history stay.", "danger"],
-};
-
-function askBulk(verb) {
-  const dialog = at("dialog-bulk");
-  const form = dialog.querySelector("form");
-  const names = selection.chosen();
-  const [word, what, look] = DEEDS[verb];
-  form.elements.verb.value = verb;
-  setText(at("bulk-title"), `${word} ${count(names.length, "service")}?`);
-  setText(at("bulk-what"), what);
-  fill(at("bulk-names"), names.map((name) => h("li", {}, bdi(name), h("input", { type: "hidden", name: "names", value: name }))));
-  show(at("bulk-target"), verb === "scale");
-  const target = form.elements.target;
-  target.disabled = verb !== "scale";
-  target.required = verb === "scale";
-  target.value = "";
-  const submit = form.querySelector("[type=submit]");
-  setText(submit, word);
-  submit.className = look;
-  dialog.showModal();
-  if (verb === "scale") target.focus();
-}
+const drawBar = selection
+  ? bulk({
+      selection,
+      deeds: {
+        restart: { word: "Restart", what: "A new version with the same text replaces every replica of each, a few at a time.", look: "primary" },
+        scale: { word: "Scale", what: "New replicas are launched, or the least useful ones are drained and taken down.", look: "primary" },
+        down: { word: "Take down", what: "Every replica of each is drained and taken down. Versions and history stay.", look: "danger" },
+      },
+      noun: "service",
+      field: "names",
+      chosen: () => selection.chosen().map((name) => [name, name]),
+    })
+  : null;
 
 function choose(fields) {
   if (Object.entries(fields).every(([field, value]) => chosen[field] === value)) return;
@@ -275,12 +262,4 @@ table.tHead.addEventListener("click", (click) => {
   if (by && click.target.closest("button")) choose({ sort: chosen.sort === by ? `-${by}` : by });
 });
 at("news").querySelector("button").addEventListener("click", reload);
-if (selection) {
-  at("select-all").addEventListener("click", selectAll);
-  at("select-none").addEventListener("click", () => selection.choose([]));
-  at("bulk").addEventListener("click", (click) => {
-    const verb = click.target.closest("[data-bulk]")?.dataset.bulk;
-    if (verb) askBulk(verb);
-  });
-  document.addEventListener("acted", () => selection.choose([]));
-}
+if (selection) at("select-all").addEventListener("click", selectAll);
