@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 
 from replicas import clock
-from replicas.actions import notices, pruning
+from replicas.actions import idempotency, notices, pruning
 from replicas.jobs import orphans, queue
 from replicas.providers import registry
 
@@ -36,6 +36,7 @@ def run(days: float) -> None:
     older = timedelta(days=settings.ROLLCALL.prune_days if days < 0 else days)
     pruning.prune(clock.now() - older, forget_replica=forget_replica)
     notices.prune(clock.now() - older)
+    idempotency.prune()
     forget_versions()
     left = orphans.remove()
     if left:

@@ -1,6 +1,7 @@
 """The rows: services, versions, replicas, operations, events, leases, samples, tokens, notices."""
 
 from replicas.models.event import Event
+from replicas.models.idempotency import KeptAnswer
 from replicas.models.lease import Heartbeat, Lease
 from replicas.models.notice import Notice, NoticeChannel
 from replicas.models.operation import Operation
@@ -15,6 +16,7 @@ __all__ = [
     "ApiToken",
     "Event",
     "Heartbeat",
+    "KeptAnswer",
     "Lease",
     "Notice",
     "NoticeChannel",

@@ -65,14 +65,24 @@ class Caller:
         """A GET."""
         return self.ask("GET", path, query=query)
 
-    def post(self, path: str, body: Any = None, kind: str = "application/json", **query: Any) -> Any:
-        """A POST of JSON, or of a text of another kind."""
-        return self.ask("POST", path, body, kind, query)
+    def post(
+        self, path: str, body: Any = None, kind: str = "application/json", *, key: str | None = None, **query: Any
+    ) -> Any:
+        """A POST of JSON, or of a text of another kind; `key` is its Idempotency-Key."""
+        return self.ask("POST", path, body, kind, query, {} if key is None else {"Idempotency-Key": key})
 
-    def ask(self, method: str, path: str, body: Any = None, kind: str = "", query: dict[str, Any] | None = None) -> Any:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "",
+        query: dict[str, Any] | None = None,
+        more: dict[str, str] | None = None,
+    ) -> Any:
         """The answer, which conforms."""
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self.text}"}
+        headers = {"Authorization": f"Bearer {self.text}", **(more or {})}
         given = {"content_type": kind} if kind and body is not None else {}
         answer = self._client.generic(method, PREFIX + path, data, headers=headers, query_params=query or {}, **given)
         conforms(method, PREFIX + path, answer)

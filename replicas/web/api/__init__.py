@@ -9,7 +9,7 @@ from django.urls import URLPattern, include, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 
-from replicas.web.api import acting, operations, problems, reading
+from replicas.web.api import acting, operations, problems, reading, repeating
 from replicas.web.api.door import Token, router
 
 __all__ = ["acting", "api", "api_urls", "operations", "reading"]
@@ -25,6 +25,7 @@ api = NinjaAPI(
 )
 api.add_router("", router)
 problems.install(api)
+api.add_exception_handler(repeating.Repeated, lambda _, repeated: repeating.again(repeated))
 
 
 def told(view: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
@@ -39,6 +40,7 @@ def told(view: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
             response = problems.answer(405, "method_not_allowed", message)
             response["Allow"] = allow
         response["Cache-Control"] = "no-store"
+        repeating.end(request, response)
         return response
 
     return told_view

@@ -16,6 +16,7 @@ from replicas.actions.powers import SEE, refusal
 from replicas.core.values import Scope
 from replicas.models import ApiToken, Service
 from replicas.web.access import service_of
+from replicas.web.api import repeating
 from replicas.web.api.problems import Problem
 from replicas.web.api.schemas import Error
 from replicas.web.middleware import address
@@ -85,6 +86,9 @@ def route(method: str, path: str, need: str, *, gives: Any = None, **options: An
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
             if any("\0" in text for text in (request.path, *request.GET.values())):
                 raise Problem(400, "invalid_request", "The address holds a NUL character.")
+            if request.method == "POST":
+                enforce(request, need)
+                repeating.begin(request, token_of(request))
             service = service_of(kwargs)
             if service is None and {"name", "operation_id"} & kwargs.keys():
                 raise Problem(404, "not_found", _missing(kwargs))
@@ -97,6 +101,8 @@ def route(method: str, path: str, need: str, *, gives: Any = None, **options: An
         answers = gives if isinstance(gives, dict) else {200: gives}
         scope = next(scope for scope in Scope if need in tokens.REACHES[scope])
         extra = {"x-scope": scope.value, **options.pop("openapi_extra", {})}
+        if method == "POST":
+            extra["parameters"] = [repeating.PARAMETER]
         register = router.api_operation(
             [method],
             path,

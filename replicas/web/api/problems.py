@@ -29,6 +29,8 @@ NEXT = {
     "impossible": "Change the YAML or the request; the message says what stands in the way.",
     "refused": "Look at the service: GET /api/v1/services/NAME.",
     "conflict": "Look at what changed, and ask again.",
+    "key_reused": "Send another request with a key of its own, and the same one only with the same body.",
+    "at_work": "Ask again in some seconds, with the same key and body.",
     "too_large": "Send less: a YAML has at most 512 KiB.",
     "unsupported_media_type": "Send the YAML as application/yaml, or JSON as application/json.",
     "unavailable": "Try again in some seconds.",
