@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("replicas", "0015_place"),
+        ("replicas", "0016_live_rows"),
     ]
 
     operations = [
