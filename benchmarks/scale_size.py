@@ -70,7 +70,7 @@ class Crowd:
         queue.offer = lambda kind, number: self.offered.append(number)  # type: ignore[assignment]
         self.loop = Loop()
         self.loop.watch.inspect_seconds = 0.0  # ask about each one in each tick
-        self.loop.next |= dict.fromkeys(("lanes", "prune", "probes", "renew"), float("inf"))
+        self.loop.next |= dict.fromkeys(("lanes", "prune", "probes", "renew", "beat"), float("inf"))
         fence = self.loop.acquire()
         assert fence is not None
         self.applier = Applier(LEASE, self.loop.holder, fence)
