@@ -3,7 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,19 @@ SEATED = (S.READY, S.NOT_READY, S.DRAINING)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the gateway needs of a service. `asked`: the port of its spec; `fault`: why its spec cannot be served."""
+    """What the gateway needs of a service.
+
+    `asked`: the port of its spec. `up`: it is wanted, and shows its address. `addressed`: it has an entry; one that is
+    taken down keeps it until its replicas have left, as what is in flight on them is counted there. `fault`: why its
+    spec cannot be served.
+    """
 
     id: int
     name: str
     version_uid: str
     port: int | None
     asked: int | None
+    up: bool
     addressed: bool
     scheme: str
     endpoint: str
@@ -71,12 +77,15 @@ class Told:
 
 
 def rows() -> Sequence[Row]:
-    """The services that are wanted, and those that are not but still show an address."""
+    """The services that are wanted, and those that are not but still show an address or have replicas that leave."""
     found = []
+    leaving = set(
+        Replica.objects.filter(service__desired=Desired.DOWN, state__in=SEATED).values_list("service", flat=True)
+    )
     columns = ("id", "name", "desired", "version__uid", "endpoint_port", "endpoint", "endpoint_reason", "reason")
     for row in Service.objects.exclude(version=None).order_by("id").values(*columns):
-        up = row["desired"] == Desired.UP
-        if not up and not row["endpoint"] and not row["endpoint_reason"]:
+        up, leaves = row["desired"] == Desired.UP, row["id"] in leaving
+        if not (up or leaves or row["endpoint"] or row["endpoint_reason"]):
             continue
         told = told_by(row["version__uid"])
         found.append(
@@ -86,7 +95,8 @@ def rows() -> Sequence[Row]:
                 version_uid=row["version__uid"],
                 port=row["endpoint_port"],
                 asked=told.asked,
-                addressed=told.addressed and up,
+                up=up,
+                addressed=told.addressed and (up or leaves),
                 scheme="https" if told.tls else "http",
                 endpoint=row["endpoint"],
                 endpoint_reason=row["endpoint_reason"],
@@ -134,7 +144,8 @@ def entry_of(row: Row, places: Places) -> Entry | None:
     if not row.addressed or row.port is None or row.fault or row.asked not in (None, row.port):
         return None
     certificate, stamp = _certificate(row, told.tls, places) if told.tls else ("", 0)
-    return entry(row.id, row.name, row.port, told.spec, certificate, stamp)
+    made = entry(row.id, row.name, row.port, told.spec, certificate, stamp)
+    return made if row.up else replace(made, hold=0.0)
 
 
 def _certificate(row: Row, tls: tuple[str, str], places: Places) -> tuple[str, int]:

@@ -153,7 +153,7 @@ class Traffic:
     def give_ports(self) -> None:
         """See that each service has the port that it asks for, or one of its own."""
         for index, row in enumerate(self.rows):
-            if not row.addressed or (row.port and row.asked in (None, row.port)):
+            if not (row.up and row.addressed) or (row.port and row.asked in (None, row.port)):
                 continue
             port = row.asked or self.free_port()
             if port is not None and endpoints.give(row.id, port, among=(row.port,), actor=ACTOR):
@@ -211,7 +211,7 @@ class Traffic:
 
     def said_of(self, row: Row) -> tuple[str, str]:
         """(address, "") or ("", why there is none)."""
-        if not row.addressed:
+        if not (row.up and row.addressed):
             return "", ""
         if self.plane is None:
             return "", self.why

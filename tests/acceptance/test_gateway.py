@@ -193,23 +193,30 @@ def test_a_killed_controller_breaks_nothing_and_its_successor_makes_things_equal
 
 
 def test_a_drain_lasts_as_long_as_its_requests_and_no_longer(town: Town) -> None:
+    """Whether replicas go because fewer are wanted, or because the service is taken down."""
     town.apply(2, drain=60)
-    parts = town.url().removeprefix("http://").split(":")
-    links = [socket.create_connection((parts[0], int(parts[1])), timeout=60) for _ in range(4)]
+    town.apply(1, name="gone", drain=60)
+    ports = [int(url.rpartition(":")[2]) for url in [town.url()] * 4 + [town.url("gone")]]
+    links = [socket.create_connection(("127.0.0.1", port), timeout=60) for port in ports]
     for link in links:
         link.sendall(b"GET /slow?20 HTTP/1.1\r\nHost: web\r\n\r\n")
     time.sleep(0.5)  # so that each replica has some of them
     began = time.monotonic()
     town.plane.manage("scale", "web", "0")
+    town.plane.manage("down", "gone")
     eventually(lambda: town.rows.replicas("web", "DRAINING"), 19, town.told)
+    eventually(lambda: town.rows.replicas("gone", "DRAINING"), 19, lambda: town.told("gone"))
     assert get(town.url())[0] == 503
+    assert get(f"http://127.0.0.1:{ports[-1]}")[0] == 503
     assert all(b"200 OK" in link.recv(4096) for link in links)
     for link in links:
         link.close()
     eventually(lambda: not town.rows.replicas("web", *LIVE), 20, town.told)
+    eventually(lambda: not town.rows.replicas("gone", *LIVE), 20, lambda: town.told("gone"))
     assert time.monotonic() - began < 55
     events = [row["reason"] for row in town.rows.events() if "in flight" in row["reason"]]
-    assert events.count("nothing is in flight any more") >= 2
+    assert events.count("nothing is in flight any more") >= 3
+    eventually(lambda: not reaches(f"http://127.0.0.1:{ports[-1]}"), 10)
 
 
 def test_none_ready_says_why(town: Town) -> None:
