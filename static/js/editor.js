@@ -87,11 +87,16 @@ function tell(verdict) {
   at("warnings").replaceChildren(...verdict.warnings.map((line) => h("li", {}, line)));
   for (const id of ["faults", "changes", "plan", "warnings"]) show(at(id), at(id).children.length > 0);
   show(at("plan-title"), verdict.plan.length > 0);
-  editor?.session.setAnnotations(
-    verdict.errors
-      .filter((each) => each.line)
-      .map((each) => ({ row: each.line - 1, column: each.column - 1, text: each.message, type: "error" })),
-  );
+  if (editor) mark(verdict.errors.filter((each) => each.line));
+}
+
+let marks = [];
+function mark(faults) {
+  const { session } = editor;
+  for (const each of marks) session.removeMarker(each);
+  const { Range } = globalThis.ace.require("ace/range");
+  marks = faults.map(({ line }) => session.addMarker(new Range(line - 1, 0, line - 1, 1), "fault-line", "fullLine"));
+  session.setAnnotations(faults.map(({ line, column, message }) => ({ row: line - 1, column: column - 1, text: message, type: "error" })));
 }
 
 function sentenceOf(verdict) {

@@ -37,11 +37,15 @@ function address(number = null, offset = null) {
 
 const all = () => [...state.live(), ...state.history()];
 
-// Those that were chosen; else the newest that live; else the newest that ended.
+const watched = new Set(); // ids of those that lived while one looked: what they say last is what one looks for
+
+// Those that were chosen; else the newest that live, and those that ended while one looked; else the newest that ended.
 function shown() {
   if (chosen) return all().filter((replica) => chosen.has(replica.number)).slice(0, MOST);
   const alive = state.live().slice(0, MOST);
-  return alive.length ? alive : state.history().slice(0, 4);
+  for (const replica of alive) watched.add(replica.id);
+  const some = [...alive, ...state.history().filter((replica) => watched.has(replica.id))].slice(0, MOST);
+  return some.length ? some : state.history().slice(0, 4);
 }
 
 function toggle(number, on) {
@@ -91,6 +95,7 @@ function goToLine() {
 
 at("live-ones").addEventListener("click", () => {
   chosen = null;
+  watched.clear();
   history.replaceState(null, "", address());
   draw();
 });

@@ -43,11 +43,13 @@ def test_faults_appear_at_their_lines_and_go(visit: Visit, name: str) -> None:
         expect(fault(page)).to_contain_text("Line 8")
         expect(fault(page)).to_contain_text("replicas")
         expect(page.locator(".ace_gutter-cell.ace_error")).to_have_text("8")
+        expect(page.locator(".fault-line")).to_have_count(1)
         fault(page).get_by_role("button", name="Line 8").click()
         assert page.evaluate("() => ace.edit(document.querySelector('.ace-place')).getCursorPosition().row") == 7
         write(page, people.text(name))
         expect(page.locator("#verdict")).to_have_text(f"This creates the service {name}.")
         expect(page.locator(".ace_gutter-cell.ace_error")).to_have_count(0)
+        expect(page.locator(".fault-line")).to_have_count(0)
         expect(page.locator("#faults")).to_be_hidden()
 
 

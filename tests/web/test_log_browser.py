@@ -359,3 +359,10 @@ def test_replicas_are_read_as_one_log_in_the_order_of_time(tab: Tab, site: Site,
     assert tab.ask("document.querySelector('.log-marked:not([hidden])').textContent") == picked
     tab(lambda page: page.click(".log-follow"))
     tab.until(f"{SHOWN}.includes('of 2 line 2000') && {BADGE} === 'live'")
+    tab(lambda page: page.get_by_role("button", name="Those that live").click())
+    tab.until(
+        f"document.querySelector('#past input[value=\"3\"]').checked === false && {SHOWN}.includes('of 2 line 2000')"
+    )
+    site.scribe.end(replica_id=ids[1])  # while one looks: what it said last stays
+    tab.until("document.getElementById('past-count').textContent === '2 ended'")
+    assert tab.ask("document.querySelector('#past input[value=\"2\"]').checked")
