@@ -13,13 +13,15 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from replicas import clock
+from replicas.actions import audit
 from replicas.actions.operations import Refused
 from replicas.actions.sealing import Unsealable, seal, unseal
+from replicas.actions.transition import writing
 from replicas.core import notices as core
 from replicas.core.backoff import retry_delay
 from replicas.core.values import FAILURES, NoticeKind, NoticeState, Occasion
 from replicas.models import Event, Notice, NoticeChannel, Service
-from replicas.models.public import stamp
+from replicas.models.public import channel_row, stamp
 
 PAGE = 5000  # events that one look takes
 LONGEST_TITLE = 300
@@ -57,7 +59,7 @@ def add(
     if not wanted:
         raise Refused(f"a channel is told of something; name at least one of {', '.join(ALL)}")
     key = f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}" if kind is NoticeKind.WEBHOOK else ""
-    with transaction.atomic():
+    with writing():
         if NoticeChannel.objects.filter(name=name).exists():
             raise Refused(f"there is a channel {name} already; remove it first, or take another name")
         row = NoticeChannel.objects.create(
@@ -70,9 +72,15 @@ def add(
             created_by=actor,
             created_at=clock.now(),
             owner=owner,
-            cursor=newest(),
         )
+        told = _note(row, "made", f"{shown} is told by {actor}'s wish", actor)
+        NoticeChannel.objects.filter(pk=row.pk).update(cursor=told.pk)
+        row.cursor = told.pk
     return row, key
+
+
+def _note(row: NoticeChannel, trigger: str, reason: str, actor: str) -> Event:
+    return audit.note(audit.CHANNEL, row.pk, trigger, channel_row(row), reason=reason, actor=actor, service=row.service)
 
 
 def newest() -> int:
@@ -80,22 +88,35 @@ def newest() -> int:
     return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
-def remove(channel_id: int) -> NoticeChannel | None:
+def find(channel_id: int) -> NoticeChannel | None:
+    """The channel, with its service."""
+    return NoticeChannel.objects.select_related("service", "service__owner").filter(pk=channel_id).first()
+
+
+def remove(channel_id: int, *, actor: str) -> NoticeChannel | None:
     """Forget a channel, with what waits for it. None: there is none."""
-    row = NoticeChannel.objects.filter(pk=channel_id).first()
-    if row is not None:
-        NoticeChannel.objects.filter(pk=channel_id).delete()
+    with writing():
+        row = find(channel_id)
+        if row is not None:
+            _note(row, "removed", f"removed by {actor}", actor)
+            NoticeChannel.objects.filter(pk=channel_id).delete()
     return row
 
 
-def switch(channel_id: int, enabled: bool) -> NoticeChannel | None:
+def switch(channel_id: int, enabled: bool, *, actor: str) -> NoticeChannel | None:
     """Send nothing to it for now, or again: then what happened meanwhile is not told. None: there is none."""
-    fresh = {"cursor": newest(), "memory": {}, "due_at": None} if enabled else {}
-    with transaction.atomic():
-        NoticeChannel.objects.filter(pk=channel_id, enabled=not enabled).update(enabled=enabled, **fresh)
+    with writing():
+        row = find(channel_id)
+        if row is None or row.enabled == enabled:
+            return row
+        row.enabled = enabled
+        word = "on" if enabled else "off"
+        told = _note(row, f"switched_{word}", f"switched {word} by {actor}", actor)
+        fresh = {"cursor": told.pk, "memory": {}, "due_at": None} if enabled else {}
+        NoticeChannel.objects.filter(pk=channel_id).update(enabled=enabled, **fresh)
         if not enabled:
             Notice.objects.filter(channel=channel_id, state=NoticeState.QUEUED).delete()
-    return NoticeChannel.objects.filter(pk=channel_id).first()
+    return row
 
 
 def test(channel_id: int, *, actor: str) -> Notice | None:
@@ -104,8 +125,7 @@ def test(channel_id: int, *, actor: str) -> Notice | None:
     if row is None:
         return None
     with transaction.atomic():
-        waiting = Notice.objects.filter(channel=row, test=True, state=NoticeState.QUEUED)
-        waiting.delete()  # a second click does not send two
+        Notice.objects.filter(channel=row, test=True, state=NoticeState.QUEUED).delete()  # a second click sends one
         return _queue(row, "Rollcall: a test", [f"{core.inert(actor, 80)} tries the channel {row.name}."], test=True)
 
 

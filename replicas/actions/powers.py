@@ -29,6 +29,14 @@ def refusal(user: Any, need: str, service: Service | None = None) -> str:
     return "" if need == SEE or service is None else not_theirs(user, service)
 
 
+def channel_refusal(user: Any, service: Service | None) -> str:
+    """Why the user may not say where notices about `service` (None: about all) go; "" where they may.
+
+    It makes Rollcall ask an address of their choice, as what they deploy could.
+    """
+    return refusal(user, ADMINISTER) if service is None else refusal(user, DEPLOY, service)
+
+
 def not_theirs(user: Any, service: Service) -> str:
     """Why the service is somebody else's business; "" where it is the user's, or nobody's."""
     if service.owner_id is None or service.owner_id == user.pk or user.has_perm(ANY):

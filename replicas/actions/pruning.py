@@ -2,9 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from django.conf import settings
+
+from replicas import clock
+from replicas.actions import audit
 from replicas.actions.keeping import kept_versions
 from replicas.core.values import Desired
 from replicas.models import Event, Operation, Replica, Service, ServiceVersion
@@ -40,7 +45,7 @@ def prune(before: datetime, *, forget_replica: Callable[[str, str], None], keep:
         _unlink(operation.log)
         operation.delete()
         settled += 1
-    events, _ = Event.objects.filter(at__lt=before).delete()
+    events, _ = _old_events(before).delete()
     return Pruned(len(doomed), settled, events)
 
 
@@ -49,7 +54,19 @@ def count(before: datetime, *, keep: int = KEPT_PER_SERVICE) -> Pruned:
     doomed = {replica.pk for replica in _old_replicas(before, keep)}
     operations = Operation.objects.filter(ended_at__lt=before)
     settled = sum(number not in doomed for number in operations.values_list("replica_id", flat=True))
-    return Pruned(len(doomed), settled, Event.objects.filter(at__lt=before).count())
+    return Pruned(len(doomed), settled, _old_events(before).count())
+
+
+def _old_events(before: datetime) -> Any:
+    """Who did what to the installation stays for the usual time, whoever wants everything pruned."""
+    usual = clock.now() - timedelta(days=settings.ROLLCALL.prune_days)
+    return Event.objects.filter(at__lt=before).exclude(kind__in=audit.KINDS, at__gte=usual)
+
+
+def note(days: float, actor: str) -> None:
+    """Write that somebody wants pruned what ended more than so many days ago."""
+    reason = f"what ended more than {days:g} days ago is pruned by {actor}"
+    audit.note(audit.PRUNING, 0, "pruned", {"days": days}, reason=reason, actor=actor)
 
 
 def _old_replicas(before: datetime, keep: int) -> list[Replica]:

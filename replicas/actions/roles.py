@@ -7,6 +7,8 @@ from typing import Any
 
 from django.contrib.auth.models import Group, Permission
 
+from replicas.actions import audit, origin
+from replicas.actions.transition import writing
 from replicas.core.values import Role
 
 LOOK = ("view_service",)
@@ -26,14 +28,29 @@ def role_of(user: Any) -> Role | None:
     return next((role for role in reversed(Role) if role in names), None)
 
 
-def give(user: Any, role: Role | None) -> None:
-    """Let the user have this role and no other; None takes all away. An admin may open the administration."""
-    user.groups.remove(*Group.objects.filter(name__in=list(Role)))
-    if role is not None:
-        user.groups.add(group(role))
-    if user.is_staff != (role is Role.ADMIN) and not user.is_superuser:
-        user.is_staff = role is Role.ADMIN
-        user.save(update_fields=["is_staff"])
+def give(user: Any, role: Role | None, *, actor: str = "") -> None:
+    """Let the user have this role and no other; None takes all away. An admin may open the administration.
+
+    `actor`: who gives it; without one, whose request this is.
+    """
+    with writing():
+        before = role_of(user)
+        user.groups.remove(*Group.objects.filter(name__in=list(Role)))
+        if role is not None:
+            user.groups.add(group(role))
+        if user.is_staff != (role is Role.ADMIN) and not user.is_superuser:
+            user.is_staff = role is Role.ADMIN
+            user.save(update_fields=["is_staff"])
+        if before != role:
+            note(user, "role", f"role {role or 'taken away'}", old=before or "", new=role or "", actor=actor)
+
+
+def note(user: Any, trigger: str, reason: str, *, old: str = "", new: str = "", actor: str = "") -> None:
+    """Write that something of a user's rights changed."""
+    asked = origin.current().user
+    by = actor or (asked.get_username() if asked is not None else "")
+    data = {"name": user.get_username(), "active": user.is_active, "superuser": user.is_superuser}
+    audit.note(audit.PERSON, user.pk, trigger, data, reason=reason, actor=by, old=old, new=new)
 
 
 def group(role: Role) -> Group:

@@ -9,9 +9,12 @@ from typing import Any
 from django.db.models import Q
 
 from replicas import clock
+from replicas.actions import audit
 from replicas.actions.powers import DEPLOY, OPERATE, SEE
+from replicas.actions.transition import writing
 from replicas.core.values import Scope
 from replicas.models import ApiToken
+from replicas.models.public import stamp
 
 MARK = "rollcall_"  # so that a scanner for leaked secrets knows one
 SHOWN = len(MARK) + 6
@@ -28,17 +31,31 @@ def make(
 ) -> tuple[ApiToken, str]:
     """A new token, and its text, which nobody can tell again."""
     text = MARK + secrets.token_urlsafe(32)
-    row = ApiToken.objects.create(
-        owner=owner,
-        name=name,
-        prefix=text[:SHOWN],
-        digest=digest(text),
-        scope=scope,
-        services=sorted(set(services)),
-        created_at=clock.now(),
-        expires_at=expires_at,
-    )
+    with writing():
+        row = ApiToken.objects.create(
+            owner=owner,
+            name=name,
+            prefix=text[:SHOWN],
+            digest=digest(text),
+            scope=scope,
+            services=sorted(set(services)),
+            created_at=clock.now(),
+            expires_at=expires_at,
+        )
+        _note(row, "made", f"with the scope {scope}, for {', '.join(row.services) or 'all services'}", str(owner))
     return row, text
+
+
+def _note(row: ApiToken, trigger: str, reason: str, actor: str) -> None:
+    data = {
+        "name": row.name,
+        "owner": row.owner.get_username(),
+        "prefix": row.prefix,
+        "scope": row.scope,
+        "services": row.services,
+        "expires_at": stamp(row.expires_at),
+    }
+    audit.note(audit.TOKEN, row.pk, trigger, data, reason=reason, actor=actor)
 
 
 def digest(text: str) -> str:
@@ -88,5 +105,9 @@ def revoke(token_id: int, *, actor: str, owner: Any = None) -> ApiToken | None:
     rows = ApiToken.objects.filter(pk=token_id)
     if owner is not None:
         rows = rows.filter(owner=owner)
-    rows.filter(revoked_at=None).update(revoked_at=clock.now(), revoked_by=actor)
-    return rows.first()
+    with writing():
+        revoked = rows.filter(revoked_at=None).update(revoked_at=clock.now(), revoked_by=actor)
+        row = rows.select_related("owner").first()
+        if row is not None and revoked:
+            _note(row, "revoked", f"revoked by {actor}", actor)
+    return row

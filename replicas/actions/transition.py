@@ -140,7 +140,7 @@ def record(row: M, trigger: str, *, reason: str, actor: str, old: str = "", new:
 
 
 def emit(
-    service: Service,
+    service: Service | None,
     kind: str,
     object_id: int,
     revision: int,
@@ -153,15 +153,19 @@ def emit(
     new: str = "",
     number: int | None = None,
 ) -> Event:
-    """Insert one event row, in commit order. Raises PermissionDenied where the service is no business of `origin`."""
+    """Insert one event row, in commit order; `service` None for what is about none.
+
+    Raises PermissionDenied where the service is no business of `origin`.
+    """
     if not _inside.get():
         take_turn()
     by = origin.current()
-    by.check(service)
+    if service is not None:
+        by.check(service)
     return Event.objects.create(
         at=clock.now(),
-        service=service if service.pk else None,
-        service_name=service.name,
+        service=service if service and service.pk else None,
+        service_name=service.name if service else "",
         kind=kind,
         object_id=object_id,
         number=number,

@@ -5,10 +5,10 @@ Every process imports this, so what is heavy (the spec's models) is imported whe
 
 from django.contrib import admin
 
-from replicas.admin import people, rows, service
+from replicas.admin import notices, people, rows, service
 
 admin.site.site_header = "Rollcall administration"
 admin.site.site_title = "Rollcall administration"
 admin.site.index_title = "Services and what belongs to them"
 
-__all__ = ["people", "rows", "service"]
+__all__ = ["notices", "people", "rows", "service"]

@@ -13,12 +13,19 @@ from django.http import HttpRequest
 from replicas import clock
 from replicas.actions import roles, tokens
 from replicas.actions.powers import ADMINISTER
+from replicas.actions.transition import writing
 from replicas.admin.looking import Looking, badge, confirmed
 from replicas.core.values import Role
 from replicas.models import ApiToken
 
 ROLES = [("", "none: may see nothing"), *((role.value, role.value) for role in Role)]
 ROLE_HELP = "A viewer sees. An operator also acts and deploys, but not on services of others. An admin does everything."
+# What becomes of a user when such a right is given, or taken away.
+RIGHTS = {
+    "is_active": ("enabled", "disabled"),
+    "is_superuser": ("made_superuser", "no_superuser"),
+    "is_staff": ("made_staff", "no_staff"),
+}
 NAMES = ("username", "first_name", "last_name", "email")
 
 
@@ -101,6 +108,26 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
         found = super().get_actions(request)
         found.pop("delete_selected", None)
         return found
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """See ModelAdmin; what it changes of the user's rights is an event."""
+        before = User.objects.filter(pk=obj.pk).first() if change else None
+        with writing():
+            super().save_model(request, obj, form, change)
+            if before is None:
+                roles.note(obj, "made", "made in the administration")
+                return
+            for right, (on, off) in RIGHTS.items():
+                old, new = getattr(before, right), getattr(obj, right)
+                if old != new:
+                    word = on if new else off
+                    roles.note(obj, word, f"{word} in the administration")
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        """See ModelAdmin."""
+        with writing():
+            roles.note(obj, "deleted", "deleted in the administration")
+            super().delete_model(request, obj)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """See ModelAdmin; the role comes last, since saving would take its group away again."""

@@ -11,6 +11,7 @@ from replicas.core.values import OperationStatus, ReplicaState, RolloutState, Se
 from replicas.models import Event
 
 GAP = "  "
+AUDITED = {"channel": "channel", "person": "user", "token": "token", "pruning": "pruning"}
 SMALLEST_LAST = 20  # columns: the last column of a table is never cut below this
 
 _GOOD = make_style(fg="green")
@@ -157,6 +158,8 @@ def subject(event: Event) -> str:
         return f"{event.service_name} v{event.data.get('number')}"
     if event.kind == "rollout":
         return f"{event.service_name} to v{event.data.get('to_version')}"
+    if event.kind in AUDITED:
+        return f"{AUDITED[event.kind]} {event.data.get('name', '')}".rstrip()
     if event.kind == "operation":
         return f"{event.service_name}/{event.number} {str(event.data.get('kind', '')).lower()}"
     return event.service_name if event.number is None else f"{event.service_name}/{event.number}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from replicas.core.rollout import DEFAULT_SURGE, DEFAULT_UNAVAILABLE
 from replicas.core.values import OperationStatus
+from replicas.models.notice import Notice, NoticeChannel
 from replicas.models.operation import Operation
 from replicas.models.replica import Replica
 from replicas.models.rollout import Rollout
@@ -190,4 +191,39 @@ def operation_row(operation: Operation) -> Row:
         "created_at": stamp(operation.created_at),
         "started_at": stamp(operation.started_at),
         "ended_at": stamp(operation.ended_at),
+    }
+
+
+def channel_row(channel: NoticeChannel) -> Row:
+    """A receiver of notices; of its address only what is no secret."""
+    return {
+        "id": channel.pk,
+        "name": channel.name,
+        "kind": channel.kind,
+        "address": channel.shown,
+        "service_id": channel.service_id,
+        "service": channel.service.name if channel.service else None,
+        "occasions": channel.occasions,
+        "enabled": channel.enabled,
+        "created_by": channel.created_by,
+        "created_at": stamp(channel.created_at),
+        "sent_at": stamp(channel.sent_at),
+        "last_error": channel.last_error,
+    }
+
+
+def notice_row(notice: Notice) -> Row:
+    """A message to a channel, and what became of it."""
+    return {
+        "id": notice.pk,
+        "channel": notice.channel.name,
+        "test": notice.test,
+        "title": notice.title,
+        "text": notice.text,
+        "state": notice.state,
+        "attempts": notice.attempts,
+        "error": notice.error,
+        "created_at": stamp(notice.created_at),
+        "retry_at": stamp(notice.retry_at),
+        "sent_at": stamp(notice.sent_at),
     }

@@ -41,6 +41,11 @@ class Unsent(Exception):
     """The receiver did not take it, or not in time. The text may be shown."""
 
 
+def kind_of(url: str) -> str:
+    """webhook for an address of the web, apprise for all others."""
+    return "webhook" if url.partition("://")[0].lower() in WEBHOOK_SCHEMES else "apprise"
+
+
 def check(kind: str, url: str) -> str:
     """What of the address may be shown: it may hold a password anywhere else. Raises Unusable."""
     if len(url) > LONGEST_URL or not url.isprintable() or " " in url:

@@ -6,7 +6,8 @@ from typing import Any
 from django import forms
 
 from replicas.core.spec.kinds import MOST_REPLICAS
-from replicas.core.values import Scope
+from replicas.core.values import Occasion, Scope
+from replicas.models import Service
 
 BULK_MOST = 500  # things that one post acts on
 TEXT_MOST = 512 * 1024  # characters; the parser has its own, tighter limits and says which one was passed
@@ -108,6 +109,40 @@ class TokenForm(forms.Form):
     def clean_services(self) -> list[str]:
         """The names."""
         return [name for part in str(self.cleaned_data["services"]).split(",") if (name := part.strip())]
+
+
+class ChannelForm(forms.Form):
+    """A new receiver of notices: its name and address, what it is told of, and of which service."""
+
+    name = forms.CharField(max_length=100, help_text="By which people know it, such as: on call.")
+    url = forms.CharField(
+        label="Address",
+        max_length=2000,
+        help_text="https://… for a webhook of your own; or mail or chat as apprise writes it: mailtos://, slack://, …",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    service = forms.ModelChoiceField(
+        Service.objects.none(), required=False, to_field_name="name", empty_label="all services", label="About"
+    )
+    occasions = forms.MultipleChoiceField(
+        label="Told of",
+        choices=[(each.value, each.value.replace("_", " ")) for each in Occasion],
+        initial=[each.value for each in Occasion],
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, everything: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
+        service: Any = self.fields["service"]
+        service.queryset = Service.objects.order_by("name")
+        if not everything:
+            service.required, service.empty_label = True, "choose one"
+
+
+class SwitchForm(forms.Form):
+    """`on`: whether it is to be told from now on."""
+
+    on = forms.BooleanField(required=False)
 
 
 class PruneForm(forms.Form):

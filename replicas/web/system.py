@@ -24,7 +24,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from replicas import VERSION, clock
-from replicas.actions import pruning
+from replicas.actions import audit, pruning
 from replicas.config import PREFIX, Config
 from replicas.core.wording import some
 from replicas.gateway.binary import find
@@ -41,6 +41,8 @@ from replicas.web.replies import done, invalid, refused
 log = logging.getLogger(__name__)
 
 SECRET = frozenset({"metrics_token"})
+AUDITED = 30  # events that the page shows
+ABOUT = {audit.CHANNEL: "channel", audit.PERSON: "user", audit.TOKEN: "token", audit.PRUNING: "history"}
 FRESH_SECONDS = 10.0  # so long the sizes of logs are not looked at again
 
 
@@ -58,7 +60,14 @@ def system(request: HttpRequest) -> HttpResponse:
         "can": can,
     }
     context = {"versions": versions(), "settings": in_effect(), "days": f"{settings.ROLLCALL.prune_days:g}"}
+    context["audited"] = audited() if can["administer"] else []
     return render(request, "system.html", {"page": page, "can": can, **context})
+
+
+def audited() -> list[tuple[Event, str]]:
+    """The newest events about the installation itself, each with what it is about."""
+    rows = Event.objects.filter(kind__in=audit.KINDS).order_by("-pk")[:AUDITED]
+    return [(event, f"{ABOUT[event.kind]} {event.data.get('name', '')}".strip()) for event in rows]
 
 
 @allowed(SEE)
@@ -243,6 +252,7 @@ def prune(request: HttpRequest) -> HttpResponse:
         queue.offer_pruning(days)
     except queue.Away as error:
         return refused(request, f"Nothing was removed: {error}. Try again when it is back.", to=to, status=503)
+    pruning.note(days, request.user.get_username())
     _folders.cache_clear()
     words = some(math.floor(days), "day") if days == math.floor(days) else f"{days:g} days"
     return done(request, f"What ended more than {words} ago is being removed, with its logs.", to=to)

@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, path
 
-from replicas.web import accounts, bulk, editing, figures, mutations, steering, system, versions, views
+from replicas.web import accounts, bulk, channels, editing, figures, mutations, steering, system, versions, views
 from replicas.web.logviews import log_urls
 
 pages: list[URLPattern] = [
@@ -29,6 +29,8 @@ pages: list[URLPattern] = [
     ),
     path("operations/", views.operations, name="operations"),
     path("operations.json", views.operations_json, name="operations.json"),
+    path("notices/", channels.notices, name="notices"),
+    path("notices.json", channels.notices_json, name="notices.json"),
     path("system/", system.system, name="system"),
     path("system.json", system.system_json, name="system.json"),
     path("system/disk.json", system.disk_json, name="disk.json"),
@@ -40,6 +42,10 @@ editor: list[URLPattern] = [
     path("spec.schema.json", editing.spec_schema, name="schema"),
 ]
 deploys: list[URLPattern] = [
+    path("notices/add", channels.add, name="notice-add"),
+    path("notices/<int:channel_id>/test", channels.test, name="notice-test"),
+    path("notices/<int:channel_id>/switch", channels.switch, name="notice-switch"),
+    path("notices/<int:channel_id>/remove", channels.remove, name="notice-remove"),
     path("services/<str:name>/up", editing.bring_up, name="up"),
     path("services/<str:name>/rollback", steering.rollback, name="rollback"),
 ]

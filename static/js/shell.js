@@ -28,7 +28,7 @@ const typing = (target) => target.closest?.("input, textarea, select, [contented
 
 function prepareKeys() {
   let chord = 0;
-  const go = { s: "services", o: "operations", y: "system" };
+  const go = { s: "services", o: "operations", n: "notices", y: "system" };
   const plain = {
     "/": () => document.querySelector("[data-search]")?.focus(),
     "?": () => document.getElementById("help").showModal(),

@@ -53,6 +53,7 @@ const phrase = (event) => event.trigger.replace(/^(version|rollout)_/, "").repla
 
 function subject(event) {
   if (event.kind === "version") return h("b", {}, `Version ${event.version}`);
+  if (event.kind === "channel") return h("b", {}, "Notices");
   if (event.kind === "decision") return h("b", {}, "Autoscaler");
   if (event.kind === "rollout") return h("b", {}, `Rollout of v${event.version}`);
   if (event.number === null) return h("b", {}, "Service");

@@ -282,10 +282,10 @@ def test_a_test_is_sent_and_not_tried_again(receiver: Receiver) -> None:
 def test_one_that_is_switched_off_gets_nothing_and_nothing_later(receiver: Receiver) -> None:
     row, _ = channel(receiver.url)
     service = cast.service()
-    notices.switch(row.pk, False)
+    notices.switch(row.pk, False, actor="ann")
     fails(service)
     job.run(0)
-    notices.switch(row.pk, True)
+    notices.switch(row.pk, True, actor="ann")
     job.run(0)
     assert not receiver.got
     recovers(service)

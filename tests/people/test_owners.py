@@ -71,8 +71,9 @@ ACTS = [
 @pytest.mark.parametrize(("path", "data"), ACTS, ids=lambda each: each if isinstance(each, str) else "")
 def test_others_act_on_it_by_no_address(path: str, data: dict[str, str]) -> None:
     cast.pending(anns())
+    bob = signed_in("bob")
     newest = Event.objects.latest("id").pk
-    answer = signed_in("bob").post(f"/services/web/{path}", data)
+    answer = bob.post(f"/services/web/{path}", data)
     assert answer.status_code == 403
     assert "belongs to ann" in answer.content.decode()
     assert Event.objects.latest("id").pk == newest

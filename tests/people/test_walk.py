@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from replicas.actions import roles, tokens
+from replicas.actions import notices, roles, tokens
 from replicas.actions.powers import ADMINISTER, DEPLOY, OPERATE, SEE
-from replicas.core.values import Role, Scope
+from replicas.core.values import NoticeKind, Role, Scope
 from replicas.models import Event, Operation, Replica
 from tests import cast
 from tests.web.people import deployed
@@ -63,6 +63,9 @@ TABLE: dict[str, str] = {
     "*-log-span": SEE,
     "schema": DEPLOY,
     "service-logs": SEE,
+    "notices": SEE,
+    "notices.json": SEE,
+    "notice-*": DEPLOY,
     "tokens": SEE,
     "revoke": SEE,
     "new": DEPLOY,
@@ -101,6 +104,7 @@ TABLE: dict[str, str] = {
     "admin:replicas_*_add": NOBODY,
     "admin:replicas_*_delete": NOBODY,
     "admin:replicas_apitoken_*": ADMINISTER,
+    "admin:replicas_notice*": ADMINISTER,
     "admin:replicas_*": SEE,
     "admin:": STAFF,  # the page of what is not there
 }
@@ -153,12 +157,16 @@ def one_of_each() -> dict[str, Any]:
     replica = cast.pending(deployed())
     other = User.objects.create_user("other", password="x")
     token, _ = tokens.make(other, "CI", Scope.READ)
+    channel, _ = notices.add(
+        "x", NoticeKind.WEBHOOK, "https://x/", "x", service=replica.service, occasions=notices.ALL, actor="ann"
+    )
     return {
         "name": "web",
         "number": replica.number,
         "operation_id": Operation.objects.get().pk,
         "id": replica.pk,
         "token_id": token.pk,
+        "channel_id": channel.pk,
         "object_id": "1",
         "user_id": str(other.pk),
         "app_label": "replicas",

@@ -11,7 +11,7 @@ from replicas.actions import pruning
 from replicas.core.wording import some
 from replicas.jobs import orphans
 from replicas.jobs.pruning import forget_replica, forget_versions
-from replicas.management.verb import Verb, days
+from replicas.management.verb import Verb, actor, days
 
 
 class Command(Verb):
@@ -40,6 +40,7 @@ class Command(Verb):
             gone, versions, verb = pruning.count(before), len(pruning.unused_versions()), "Would remove"
             left = orphans.find()
         else:
+            pruning.note(kept, actor())
             gone, versions, verb = pruning.prune(before, forget_replica=forget_replica), forget_versions(), "Removed"
             left = orphans.remove()
         self.say(

@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from replicas.actions import roles
 from replicas.core.values import Role
 from replicas.management.printing import clean, table
-from replicas.management.verb import Exit, Verb, fail, find_user
+from replicas.management.verb import Exit, Verb, actor, fail, find_user
 
 NONE = "none"
 HEADS = ("USER", "ROLE", "MAY SIGN IN")
@@ -39,7 +39,7 @@ class Command(Verb):
             return
         assert user is not None
         found = self._make(user) if create else find_user(user)
-        roles.give(found, None if role == NONE else Role(role))
+        roles.give(found, None if role == NONE else Role(role), actor=actor())
         self.say(f"{user} has the role {role}." if role != NONE else f"{user} has no role.")
         if found.is_superuser:
             self.warn(f"{user} is a superuser, who may do everything whatever the role.")
