@@ -73,7 +73,7 @@ def add(
             created_at=clock.now(),
             owner=owner,
         )
-        told = _note(row, "made", f"{shown} is told by {actor}'s wish", actor)
+        told = _note(row, "made", f"{shown}, made by {actor}", actor)
         NoticeChannel.objects.filter(pk=row.pk).update(cursor=told.pk)
         row.cursor = told.pk
     return row, key

@@ -3,8 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from django.db.models import Max, Min
-
+from replicas.actions import audit
 from replicas.models import Event
 from replicas.models.public import stamp
 from replicas.web.hub import Item
@@ -13,7 +12,10 @@ PAGE = 500
 
 
 class Bounds(NamedTuple):
-    """The ids of the oldest and the newest event that are kept; 0 and 0 where there is none."""
+    """The ids of the oldest and the newest event that are kept; 0 and 0 where there is none.
+
+    Nothing before `oldest` is complete.
+    """
 
     oldest: int
     newest: int
@@ -64,9 +66,11 @@ def items_after(cursor: int, service: str | None = None, limit: int = PAGE) -> l
 
 
 def bounds() -> Bounds:
-    """Which events are kept."""
-    found = Event.objects.order_by().aggregate(oldest=Min("pk"), newest=Max("pk"))
-    return Bounds(found["oldest"] or 0, found["newest"] or 0)
+    """Which events are kept. Events about the installation outlive others: they do not tell that nothing is missing."""
+    last = newest()
+    rows = Event.objects.exclude(kind__in=audit.KINDS).order_by("pk").values_list("pk", flat=True)
+    first = rows.first()
+    return Bounds(first if first is not None else last + 1 if last else 0, last)
 
 
 def newest() -> int:

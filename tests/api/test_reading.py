@@ -103,10 +103,10 @@ def test_events_from_a_cursor_on_without_gap_or_double() -> None:
 
 
 def test_a_cursor_whose_events_are_pruned_is_told_so() -> None:
-    service = deployed()
+    ann, service = Caller(), deployed()
     prune(now(), forget_replica=lambda *_: None)
     services.scale(service.pk, 5, actor="ann")
-    page = Caller().get("/events", after=0).json()
+    page = ann.get("/events", after=0).json()
     assert page["gap"] is True
     assert [event["trigger"] for event in page["events"]][-1] == "scaled"
 

@@ -2,9 +2,12 @@
 
 from datetime import timedelta
 
+from django.contrib.auth.models import User
+
 from replicas import clock
-from replicas.actions import leases
-from replicas.models import Heartbeat, Sample, Service
+from replicas.actions import leases, notices, services
+from replicas.core.values import NoticeKind, ServiceStatus
+from replicas.models import Heartbeat, Notice, Sample, Service
 from replicas.web import intake
 from tests.web import people
 
@@ -36,3 +39,30 @@ def beat(part: str, ago: float = 0) -> None:
 def lease(holder: str) -> None:
     """A controller holds the lease for an hour."""
     leases.acquire("controller", holder, 3600)
+
+
+def give(name: str, owner: str) -> None:
+    """Let the service belong to a user, who is made for it."""
+    user, _ = User.objects.get_or_create(username=owner)
+    services.give(Service.objects.get(name=name).pk, user, actor="ann")
+
+
+def tried(channel: str, error: str) -> None:
+    """What the job of notices does with the oldest one that waits for the channel: it was sent, or not."""
+    waiting = Notice.objects.filter(channel__name=channel, state="QUEUED").order_by("id")
+    claimed = notices.claim(waiting.first().pk)
+    assert claimed is not None
+    notices.settle(claimed, error)
+
+
+def troubled(name: str, channel: str, text: str) -> None:
+    """A channel for the service, and a notice about it that waits."""
+    service = Service.objects.get(name=name)
+    notices.add(
+        channel, NoticeKind.WEBHOOK, "https://x/", text[:300], service=service, occasions=notices.ALL, actor=text[:150]
+    )
+    services.report(service.pk, status=ServiceStatus.FAILED, reason=text, ready=0, live=0, actor="controller")
+    notices.digest(clock.now() + timedelta(hours=1))
+
+
+DOORS = (beat, endpoint, give, lease, sampled, throng, tried, troubled)

@@ -40,6 +40,18 @@ def test_the_list_of_services_follows(visit: Visit, clerk: Scribe, name: str) ->
         assert visitor.marked()
 
 
+def test_whose_a_service_is_follows(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        expect(page.locator("#connection")).to_have_text("Live")
+        expect(page.locator("#owner-fact")).to_be_hidden()
+        visitor.mark()
+        clerk.give(name=name, owner="olga")
+        expect(page.locator("#owner")).to_have_text("olga")
+        assert visitor.marked()
+
+
 def test_the_filter_is_in_the_address_and_stays_while_rows_change(visit: Visit, clerk: Scribe, name: str) -> None:
     clerk.deploy(name=name)
     clerk.deploy(name=f"{name}-other")

@@ -22,6 +22,7 @@ PATHS = [
     "/services/{name}/logs",
     "/operations/",
     "/system/",
+    "/notices/",
     "/services/{name}/versions/",
     "/services/{name}/versions/1/",
     "/services/{name}/versions/compare?old=1&new=1",
@@ -40,6 +41,8 @@ def story(clerk: Scribe, name: str) -> None:
     fourth = clerk.pending(name=name, replaces=third)
     clerk.provisioning(name=name, number=fourth)
     clerk.waiting(name=name, number=fourth, reason="setup of version 1")
+    clerk.troubled(name=name, channel=f"on call for {name}", text="https://hooks.example.org/…")
+    clerk.tried(channel=f"on call for {name}", error="it answered with 500")
     clerk.report(name=name, status="READY", reason="1 of 4 ready; replica 2 not ready; replica 4 being launched")
     assert first == 1
 
@@ -53,6 +56,7 @@ def settled(page: Page) -> None:
 def test_hostile_text_is_inert_and_breaks_no_page(visit: Visit, clerk: Scribe, key: str) -> None:
     name, text = hostile.NAMES[key], hostile.ALL[key]
     clerk.force(name=name, text=text)
+    clerk.troubled(name=name, channel=name[:100], text=text)
     with visit(**PHONE) as visitor:
         for path in PATHS:
             page = visitor.goto(path.format(name=quote(name, safe="")))

@@ -107,7 +107,7 @@ def test_others_learn_nothing_of_its_secrets_by_the_check(more: dict[str, str]) 
 def test_others_see_it_without_its_buttons() -> None:
     anns()
     page = signed_in("bob").get("/services/web/").content.decode()
-    assert "<bdi>ann</bdi>" in page
+    assert '<bdi id="owner">ann</bdi>' in page
     assert ">Scale<" not in page
     assert ">Edit<" not in page
     assert ">Scale<" in signed_in("ann").get("/services/web/").content.decode()
