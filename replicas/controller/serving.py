@@ -20,6 +20,7 @@ from replicas.gateway.dataplane import put
 from replicas.gateway.places import Places
 from replicas.gateway.values import MOST_WEIGHT, WEIGHT, Entry, Member, entry, member
 from replicas.models import Replica, Rollout, Service, ServiceVersion
+from replicas.models.fields import ALIVE
 
 S = ReplicaState
 SEATED = (S.READY, S.NOT_READY, S.DRAINING)
@@ -79,9 +80,8 @@ class Told:
 def rows() -> Sequence[Row]:
     """The services that are wanted, and those that are not but still show an address or have replicas that leave."""
     found = []
-    leaving = set(
-        Replica.objects.filter(service__desired=Desired.DOWN, state__in=SEATED).values_list("service", flat=True)
-    )
+    out = Replica.objects.filter(ALIVE, service__desired=Desired.DOWN, state__in=SEATED)
+    leaving = set(out.values_list("service", flat=True))
     columns = ("id", "name", "desired", "version__uid", "endpoint_port", "endpoint", "endpoint_reason", "reason")
     for row in Service.objects.exclude(version=None).order_by("id").values(*columns):
         up, leaves = row["desired"] == Desired.UP, row["id"] in leaving
@@ -176,9 +176,8 @@ def seats(service_ids: Sequence[int]) -> list[Seat]:
         "version__process_digest",
         "accelerators",
     )
-    found = list(
-        Replica.objects.filter(service__in=service_ids, state__in=SEATED).exclude(url="").order_by().values(*columns)
-    )
+    rows = Replica.objects.filter(ALIVE, service__in=service_ids, state__in=SEATED).exclude(url="")
+    found = list(rows.order_by().values(*columns))
     if not found:
         return []
     active = list(

@@ -151,7 +151,7 @@ REACH = {"read": 0, "operate": 1, "deploy": 2}
 MAY = {None: -1, Role.VIEWER: 0, Role.OPERATOR: 2, Role.ADMIN: 2}
 
 
-def ask(caller: Caller, route: Route) -> Any:
+def ask(caller: Caller, route: Route, **query: str) -> Any:
     """The route for the one service, replica and operation that there is."""
     replica = cast.pending(deployed())
     known = {"{name}": "web", "{int:operation_id}": str(cast.operation_of(replica).pk)}
@@ -159,7 +159,7 @@ def ask(caller: Caller, route: Route) -> Any:
     known["{int:number}"] = "1"
     for part, value in known.items():
         path = path.replace(part, value)
-    return caller.ask(route.method, path, BODIES.get(route.name), "application/json")
+    return caller.ask(route.method, path, BODIES.get(route.name), "application/json", query)
 
 
 @pytest.mark.parametrize("role", MAY, ids=str)
@@ -172,6 +172,12 @@ def test_every_route_asks_for_scope_and_role(route: Route, scope: Scope, role: R
         assert answer.status_code not in {401, 403, 500}, answer.content
     else:
         assert answer.status_code == 403, answer.content
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_no_route_passes_over_an_option_that_it_does_not_have(route: Route) -> None:
+    answer = ask(Caller(), route, expected_verison="1")
+    assert (answer.status_code, "expected_verison" in answer.json()["message"]) == (400, True), answer.content
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if "{" in route.path], ids=lambda route: route.name)

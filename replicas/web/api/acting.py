@@ -67,8 +67,6 @@ def plan(request: HttpRequest, options: Query[schemas.Options]) -> Row:
 def sent(request: HttpRequest, options: schemas.Options) -> schemas.ApplyIn:
     """What the body and the query say together. Raises Problem."""
     kind = (request.content_type or "").lower()
-    if unknown := sorted(set(request.GET) - set(schemas.Options.model_fields)):
-        raise Problem(400, "invalid_request", f"There is no option {', '.join(unknown)}.")
     try:
         if kind == "application/json":
             body = json.loads(request.body)

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
+from ninja.operation import Operation
 from ninja.security import HttpBearer
 
 from replicas.actions import tokens
@@ -86,6 +87,9 @@ def route(method: str, path: str, need: str, *, gives: Any = None, **options: An
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
             if any("\0" in text for text in (request.path, *request.GET.values())):
                 raise Problem(400, "invalid_request", "The address holds a NUL character.")
+            if unknown := sorted(set(request.GET) - known):  # passed over, it would be what somebody relies on
+                least = f"It takes {', '.join(sorted(known))}." if known else "It takes none there: see the document."
+                raise Problem(400, "invalid_request", f"The query has no option {', '.join(unknown)}.", next=least)
             if request.method == "POST":
                 enforce(request, need)
                 repeating.begin(request, token_of(request))
@@ -113,9 +117,16 @@ def route(method: str, path: str, need: str, *, gives: Any = None, **options: An
             **options,
         )
         register(guarded)
+        known = options_of(router.path_operations[path].operations[-1])
         return view
 
     return wrap
+
+
+def options_of(operation: Operation) -> frozenset[str]:
+    """The names that the query of an operation may have."""
+    queries = [model for model in operation.models if model.__ninja_param_source__ == "query"]
+    return frozenset(name for model in queries for name in model.__ninja_flatten_map__)
 
 
 def _missing(kwargs: dict[str, Any]) -> str:
