@@ -177,7 +177,7 @@ def test_every_route_asks_for_scope_and_role(route: Route, scope: Scope, role: R
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_no_route_passes_over_an_option_that_it_does_not_have(route: Route) -> None:
     answer = ask(Caller(), route, expected_verison="1")
-    assert (answer.status_code, "expected_verison" in answer.json()["message"]) == (400, True), answer.content
+    assert (answer.status_code, b"expected_verison" in answer.content) == (400, True), answer.content
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if "{" in route.path], ids=lambda route: route.name)
