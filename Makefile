@@ -45,7 +45,7 @@ down: install ## take all services down, then stop the control plane
 	@$(PY) manage.py stop --services $(ARGS)
 
 test: install-dev ## the whole test suite
-	@$(PY) -m pytest -n 2 $(ARGS)
+	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: install-dev ## style, types, layers, forgotten migrations
 	@$(VENV)/bin/ruff check .
