@@ -115,6 +115,7 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = ROLLCALL.https
 CSRF_COOKIE_NAME = f"rollcall_csrf_{ROLLCALL.digest[:6]}"
 CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "replicas.web.access.out_of_date"
 CSRF_COOKIE_SAMESITE = "Strict"
 CSRF_COOKIE_SECURE = ROLLCALL.https
 CSRF_TRUSTED_ORIGINS = [f"https://{name}" for name in ROLLCALL.allowed_hosts] if ROLLCALL.https else []

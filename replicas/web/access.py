@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from replicas.actions.powers import ADMINISTER, ANY, DEPLOY, OPERATE, SEE, refusal
 from replicas.models import Operation, Service
@@ -71,4 +74,22 @@ def powers(request: HttpRequest, service: Service | None = None) -> dict[str, An
 def _sign_in(request: HttpRequest) -> HttpResponse:
     if wants_json(request):
         return JsonResponse({"level": "error", "message": "You are signed out. Sign in again."}, status=401)
-    return redirect_to_login(request.get_full_path() if request.method in {"GET", "HEAD"} else "/")
+    return redirect_to_login(request.get_full_path() if request.method in {"GET", "HEAD"} else came_from(request))
+
+
+def came_from(request: HttpRequest) -> str:
+    """The page of ours whose form was posted: path and query of the Referer, "/" where it is missing or not of here."""
+    referer = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(referer, {request.get_host()}, require_https=request.is_secure()):
+        return "/"
+    parts = urlsplit(referer)
+    page = parts.path + (f"?{parts.query}" if parts.query else "")
+    return page if url_has_allowed_host_and_scheme(page, None) else "/"  # http://us//them would lead to them
+
+
+def out_of_date(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """What Django calls in place of a view whose CSRF token is missing or of an earlier session."""
+    if wants_json(request):
+        message = "The form is out of date: you signed in or out meanwhile. Reload the page and try again."
+        return JsonResponse({"level": "error", "message": message}, status=403)
+    return render(request, "403_csrf.html", {"back": came_from(request)}, status=403)

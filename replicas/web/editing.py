@@ -163,7 +163,9 @@ def _carry_out(request: HttpRequest, form: SpecForm, verdict: Verdict, service: 
     except intake.IntakeError as error:
         return _editor(request, form, Verdict(errors=[_fault(str(error))], name=verdict.name), service, status=422)
     name = applied.service.name
-    messages.success(request, f"{name} is {PAST[applied.change]}: version {applied.version.number} is active.")
+    # The tag tells the browser that the draft which it keeps for this address was sent.
+    said = f"{name} is {PAST[applied.change]}: version {applied.version.number} is active."
+    messages.success(request, said, extra_tags=request.get_full_path())
     return redirect("service", name=name)
 
 
@@ -192,6 +194,7 @@ def _editor(
         "can": powers(request, current),
         "page": {
             "cursor": outbox.newest(),
+            "user": request.user.get_username(),
             "service": service.name if service else None,
             "check": reverse("check"),
             "schema": reverse("schema"),

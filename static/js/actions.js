@@ -1,6 +1,7 @@
 // Forms that act: each asks first in a dialog, is posted once, and answers with a toast; the page stays where it is.
 
 import { h } from "./dom.js";
+import * as paths from "./paths.js";
 
 const TOAST_STAYS = 6000;
 
@@ -67,9 +68,9 @@ const send = (action, data) => fetch(action, { method: "POST", body: data, heade
 async function tell(response, token) {
   if (response.headers.get("Content-Type")?.startsWith("application/json")) {
     const { level, message, undo } = await response.json();
-    toast(level, message, undo ? () => takeBack(undo, token) : null);
+    const node = toast(level, message, undo ? () => takeBack(undo, token) : null);
+    if (response.status === 401) node.firstElementChild.append(" ", h("a", { href: paths.signIn() }, "Sign in"));
   } else if (response.status === 404) toast("error", "It is not there any more.");
-  else if (response.status === 403) toast("error", "The form is out of date. Reload the page and try again.");
   else toast("error", `The server answered with ${response.status}. See its log.`);
 }
 
@@ -95,6 +96,7 @@ export function toast(level, message, undo = null) {
   );
   document.getElementById("toasts").append(node);
   keepToast(node);
+  return node;
 }
 
 function keepToast(node) {

@@ -2,8 +2,10 @@
 
 import { Completer } from "./completer.js";
 import { h, pageData, setText, show } from "./dom.js";
+import { Draft } from "./draft.js";
 import { showConnection } from "./live.js";
 import { Feed } from "./feed.js";
+import * as paths from "./paths.js";
 import { count } from "./words.js";
 
 const PAUSE = 400;
@@ -57,30 +59,38 @@ function prepareAce() {
 
 let timer = 0;
 function changed() {
+  draft.keep(fields());
   clearTimeout(timer);
   timer = setTimeout(check, PAUSE);
 }
 
 async function check() {
   const number = (asked += 1);
-  let verdict;
-  try {
-    const data = new FormData(form);
-    if (page.service) data.set("service", page.service);
-    const response = await fetch(page.check, { method: "POST", body: data, headers: { Accept: "application/json" } });
-    if (!response.ok) throw new Error(response.statusText);
-    verdict = await response.json();
-  } catch {
-    if (number === asked) setText(at("verdict"), "The text could not be checked: the server did not answer.");
-    return;
-  }
-  if (number === asked) tell(verdict);
+  const data = new FormData(form);
+  if (page.service) data.set("service", page.service);
+  const request = { method: "POST", body: data, headers: { Accept: "application/json" } };
+  const response = await fetch(page.check, request).catch(() => null);
+  const answer = await response?.json().catch(() => null);
+  if (number !== asked) return;
+  if (response?.ok && answer) tell(answer);
+  else unchecked(response, answer);
+}
+
+// Without a verdict nothing that was said of an earlier text stays.
+function unchecked(response, answer) {
+  const why = response ? (answer?.message ?? `the server answered with ${response.status}. See its log.`) : "the server did not answer.";
+  draw({ errors: [], changes: [], plan: [], warnings: [] }, "warn", `The text could not be checked: ${why}`);
+  if (response?.status === 401) at("verdict").append(" ", h("a", { href: paths.signIn() }, "Sign in"));
 }
 
 function tell(verdict) {
   const faults = verdict.errors.length;
-  at("verdict").dataset.tone = faults ? "bad" : "ok";
-  setText(at("verdict"), faults ? count(faults, "fault") : sentenceOf(verdict));
+  draw(verdict, faults ? "bad" : "ok", faults ? count(faults, "fault") : sentenceOf(verdict));
+}
+
+function draw(verdict, tone, text) {
+  at("verdict").dataset.tone = tone;
+  setText(at("verdict"), text);
   at("faults").replaceChildren(...verdict.errors.map(fault));
   at("changes").replaceChildren(...verdict.changes.map((line) => h("li", {}, line)));
   at("plan").replaceChildren(...verdict.plan.map((line) => h("li", {}, line)));
@@ -134,9 +144,32 @@ function watchOthers(feed) {
   });
 }
 
+// What was written here and never arrived is offered again, with the version that it was made from.
+function offer(found) {
+  const node = at("draft");
+  setText(node.firstElementChild, `Your text of ${Draft.timeOf(found)} was not sent.`);
+  const close = () => {
+    show(node, false);
+    draft.keep(fields());
+  };
+  node.querySelector("[data-take]").addEventListener("click", () => {
+    for (const [name, value] of Object.entries(found.fields)) if (form.elements[name]) form.elements[name].value = value;
+    if (editor) editor.setValue(found.fields.text, -1);
+    else changed();
+    close();
+  });
+  node.querySelector("[data-drop]").addEventListener("click", close);
+  show(node, true);
+}
+
+const FIELDS = ["text", "name", "message", "expected"].filter((name) => form.elements[name]);
+const fields = () => Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value]));
+const draft = new Draft(page.user, fields(), Boolean(page.verdict));
 const editor = prepareAce();
 field.addEventListener("input", changed);
 form.elements.name?.addEventListener("input", changed);
+form.elements.message.addEventListener("input", () => draft.keep(fields()));
+if (draft.found && draft.found.fields.text !== field.value) offer(draft.found);
 form.addEventListener("submit", () => {
   for (const button of form.querySelectorAll("[type=submit]")) setTimeout(() => (button.disabled = true));
 });

@@ -2,6 +2,7 @@
 
 import { Feed } from "./feed.js";
 import { setAttribute, setText } from "./dom.js";
+import * as paths from "./paths.js";
 import { clockText, duration, setNow } from "./time.js";
 
 const RETRY = 2000;
@@ -108,7 +109,7 @@ export function showConnection(feed) {
     const when = clockText(new Date(since).toISOString());
     setText(text, state === "lost" ? `Reconnecting since ${when}` : WORDS[fresh ? "live" : state]);
     node.title = state === "live" ? "What you see is what is." : `What you see is as of ${when}.`;
-    setAttribute(node, "href", state === "signed-out" ? node.dataset.login + encodeURIComponent(location.pathname) : null);
+    setAttribute(node, "href", state === "signed-out" ? paths.signIn() : null);
     tellAge();
     if (fresh) setTimeout(show, PATIENCE);
   };

@@ -17,3 +17,4 @@ export const cancel = (id) => `${base()}operations/${id}/cancel`;
 export const replicaLog = (id, which) => `${base()}logs/replica/${id}/${which}`;
 export const operationLog = (id) => `${base()}logs/operation/${id}/download`;
 export const retry = (id) => `${base()}operations/${id}/retry`;
+export const signIn = () => `${document.documentElement.dataset.login}?next=${part(location.pathname + location.search)}`;

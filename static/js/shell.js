@@ -1,6 +1,7 @@
 // What every page has: theme, keys, help, local times, forms that act.
 
 import { prepareActions } from "./actions.js";
+import { prepareDrafts } from "./draft.js";
 import { keepAges, localize } from "./time.js";
 
 const THEMES = ["system", "light", "dark"];
@@ -100,5 +101,6 @@ prepareKeys();
 prepareCopies();
 prepareMenus();
 prepareActions();
+prepareDrafts();
 localize(document);
 keepAges();

@@ -100,6 +100,37 @@ def test_an_edit_meets_somebody_elses(visit: Visit, clerk: Scribe, name: str) ->
         expect(page.locator("#ready")).to_have_text("0 / 3")
 
 
+def test_what_was_written_outlives_the_session(visit: Visit, name: str) -> None:
+    with visit() as visitor:
+        visitor.expected += ["401", "403", "WebSocket"]
+        page = visitor.goto("/new?example=http")
+        expect(page.locator("#plan")).to_be_visible()
+        cookies = visitor.context.cookies()
+        visitor.context.clear_cookies()
+        write(page, people.text(name))
+        expect(page.locator("#verdict")).to_contain_text("could not be checked: The form is out of date")
+        expect(page.locator("#verdict")).to_have_attribute("data-tone", "warn")
+        expect(page.locator("#plan")).to_be_hidden()
+        visitor.context.add_cookies([each for each in cookies if "csrf" in each["name"]])
+        page.get_by_label("Why").fill("typed with care")
+        write(page, people.text(name, replicas=3))
+        expect(page.locator("#verdict")).to_contain_text("You are signed out. Sign in again.")
+        page.get_by_role("button", name="Create").click()
+        expect(page).to_have_title("Sign in · Rollcall")
+        visitor.context.add_cookies(cookies)
+        page.goto(page.url)  # as after the password
+        expect(page.locator("#draft")).to_contain_text("was not sent.")
+        expect(page.locator(".ace_content")).to_contain_text("name: http")
+        page.get_by_role("button", name="Take it up").click()
+        expect(page.locator("#verdict")).to_have_text(f"This creates the service {name}.")
+        expect(page.get_by_label("Why")).to_have_value("typed with care")
+        page.get_by_role("button", name="Create").click()
+        expect(page.locator(".toast")).to_contain_text(f"{name} is created")
+        page = visitor.goto("/new?example=http")
+        expect(page.locator("#verdict")).to_contain_text("This creates")
+        expect(page.locator("#draft")).to_be_hidden()
+
+
 def test_a_fault_that_is_posted_comes_back_at_its_line(visit: Visit, name: str) -> None:
     with visit() as visitor:
         visitor.expected = ["422"]

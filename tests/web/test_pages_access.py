@@ -1,5 +1,7 @@
 """Who sees and does what: every address of the dashboard as anonymous, stranger, viewer, operator, deployer, root."""
 
+from urllib.parse import quote
+
 import pytest
 from django.http import HttpResponse
 from django.urls import URLPattern, reverse
@@ -141,6 +143,25 @@ def test_every_post_needs_the_csrf_token(pattern: URLPattern) -> None:
     assert answer.status_code == 403
     assert "The form is out of date" in answer.content.decode()
     assert Replica.objects.get().service.target == 2
+
+
+@pytest.mark.parametrize(
+    ("referer", "back"),
+    [
+        ("http://testserver/new?example=http", "/new?example=http"),
+        ("http://elsewhere.example/new", "/"),
+        ("http://testserver//elsewhere.example/new", "/"),
+        ("", "/"),
+    ],
+)
+def test_a_refused_post_leads_back_to_its_page(referer: str, back: str) -> None:
+    signed_out = browser().post("/new", POSTED, headers={"Referer": referer})
+    assert signed_out["Location"] == f"/login?next={quote(back)}"
+    stale = browser("root", enforce_csrf_checks=True)
+    answer = stale.post("/new", POSTED, headers={"Referer": referer})
+    assert f'href="{back}">Open the page again' in answer.content.decode()
+    told = stale.post("/check", POSTED, headers={"Referer": referer, "Accept": "application/json"})
+    assert (told.status_code, "form is out of date" in told.json()["message"]) == (403, True)
 
 
 @pytest.mark.parametrize(
