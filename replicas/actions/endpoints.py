@@ -15,6 +15,22 @@ def asked_port(spec: Any) -> int | None:
     return found
 
 
+def holder(port: int, name: str) -> str | None:
+    """The service other than `name` that has the port and keeps it, None if there is none. Nothing is written."""
+    found = Service.objects.select_related("version").filter(endpoint_port=port).exclude(name=name).first()
+    return found.name if found is not None and _keeps(found, port) else None
+
+
+def refusal(port: int, other: str) -> str:
+    """Why nobody else can have the port of `other`, in the words of complaints: the field comes first."""
+    return f"service.endpoint_port {port} is the port of service {other}: choose another, or take {other} down"
+
+
+def _keeps(service: Service, port: int) -> bool:
+    asks = service.version is not None and asked_port(service.version.spec) == port
+    return asks or service.desired == Desired.UP
+
+
 def make_room(port: int, name: str, *, actor: str) -> str | None:
     """See that the service `name` can have the port; the name of the service that has it and keeps it, None if all is
     well.
@@ -26,8 +42,7 @@ def make_room(port: int, name: str, *, actor: str) -> str | None:
         service = locked(Service, found.pk) if found else None
         if service is None or service.endpoint_port != port:
             return None
-        asks = service.version is not None and asked_port(service.version.spec) == port
-        if service.desired == Desired.UP or asks:
+        if _keeps(service, port):
             return service.name
         change(
             service,

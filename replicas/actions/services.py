@@ -45,10 +45,8 @@ def apply(draft: Draft, *, actor: str, owner: User | None = None, expected: int 
             )
         port = endpoints.asked_port(draft.spec)
         other = endpoints.make_room(port, draft.name, actor=actor) if port else None
-        if other:
-            raise Conflict(
-                f"service.endpoint_port {port} is the port of service {other}: choose another, or take {other} down"
-            )
+        if port and other:
+            raise Conflict(endpoints.refusal(port, other))
         same = active is not None and active.digest == draft.digest and active.files_digest == draft.files_digest
         if same and active is not None and service.desired == Desired.UP:
             return _unchanged(service, active, draft, actor)

@@ -76,6 +76,14 @@ def judge(form: SpecForm, name: str | None) -> Verdict:
     )
 
 
+def _taken(verdict: Verdict) -> Verdict | None:
+    """What is to be said in place of the verdict on a new service when there is one of its name, which is up."""
+    if verdict.kind not in {"update", "unchanged"}:
+        return None
+    fault = f"There is a service {verdict.name} already: edit that one, or give this one another name."
+    return Verdict(errors=[_fault(fault)], name=verdict.name)
+
+
 @allowed(DEPLOY)
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -84,9 +92,8 @@ def new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         form = SpecForm(request.POST)
         verdict = judge(form, None)
-        if verdict.kind in {"update", "unchanged"}:
-            fault = f"There is a service {verdict.name} already: edit that one, or give this one another name."
-            return _editor(request, form, Verdict(errors=[_fault(fault)], name=verdict.name), None, status=409)
+        if taken := _taken(verdict):
+            return _editor(request, form, taken, None, status=409)
         if reason := refusal(request.user, DEPLOY, service_of({"name": verdict.name})):  # it is down, and another's
             raise PermissionDenied(reason)
         return _carry_out(request, form, verdict, None)
@@ -133,9 +140,12 @@ def bring_up(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def check(request: HttpRequest) -> JsonResponse:
     """What the editor's text would do, while one types: `{kind, name, errors, changes, plan, warnings, active}`."""
-    verdict = judge(SpecForm(request.POST), request.POST.get("service") or None)
+    edited = request.POST.get("service") or None
+    verdict = judge(SpecForm(request.POST), edited)
     if reason := refusal(request.user, DEPLOY, service_of({"name": verdict.name})):  # it would tell of its secrets
         verdict = Verdict(errors=[_fault(reason)], name=verdict.name)
+    elif not edited:
+        verdict = _taken(verdict) or verdict
     return JsonResponse(verdict.public())
 
 

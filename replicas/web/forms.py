@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.core.validators import ProhibitNullCharactersValidator
 
 from replicas.core.spec.kinds import MOST_REPLICAS
 from replicas.core.values import Occasion, Scope
 from replicas.models import Service
 
 BULK_MOST = 500  # things that one post acts on
-TEXT_MOST = 512 * 1024  # characters; the parser has its own, tighter limits and says which one was passed
 
 
 class ScaleForm(forms.Form):
@@ -151,13 +151,21 @@ class PruneForm(forms.Form):
     days = forms.FloatField(min_value=0, max_value=36500)
 
 
+class SpecText(forms.CharField):
+    """Any text at all: the parser says at which line and why it is refused, also an empty or an endless one."""
+
+    def __init__(self) -> None:
+        super().__init__(strip=False, required=False, widget=forms.Textarea)
+        self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
+
+
 class SpecForm(forms.Form):
     """A YAML text that is to become a version.
 
     `expected` is the version that the text was made from; `over` a newer one that the user has seen and wants replaced.
     """
 
-    text = forms.CharField(max_length=TEXT_MOST, strip=False, widget=forms.Textarea)
+    text = SpecText()
     name = forms.CharField(max_length=200, required=False)
     message = forms.CharField(max_length=500, required=False)
     expected = forms.IntegerField(min_value=0, required=False)

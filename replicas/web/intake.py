@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils.crypto import salted_hmac
 
-from replicas.actions import scaling, services
+from replicas.actions import endpoints, scaling, services
 from replicas.actions.plans import plan_of
 from replicas.actions.sealing import Unsealable, unseal
 from replicas.core.autoscaler import policy_from
@@ -83,7 +83,7 @@ def propose(
     base = (kept or base if keep_base else base or kept) or None
     parsed = _read(document.text, active, name=name, env=env, secrets=secrets, base=base)
     provider = registry.get(parsed.spec.provider, settings.ROLLCALL.home)
-    refuse(document, _complaints(parsed.spec, provider))
+    refuse(document, [*_complaints(parsed.spec, provider), *_port_taken(parsed.spec)])
     draft, basis = _draft(parsed, active, env or {}, base, message)
     draft = replace(draft, mode=mode, target=_target(parsed.spec, service))
     number, running = (active.number, active.process_digest) if active else (0, "")
@@ -92,7 +92,8 @@ def propose(
         content = _snapshot(provider, draft)
     elif has_files(parsed.spec):
         content = active.files_digest if active else ""
-        warnings = ["Whether the files of workdir and file_mounts have changed is found out when this is applied."]
+        if active is not None:
+            warnings = ["Whether the files of workdir and file_mounts have changed is found out when this is applied."]
     draft = _with_files(draft, basis, content, running)
     kind = _kind(draft, service)
     plan = plan_of(draft, parsed.spec, service, kind)
@@ -196,6 +197,13 @@ def _complaints(spec: Spec, provider: Provider) -> list[str]:
     found = provider.check(spec.to_json())
     port = hardcoded_port(spec)
     return found if port is None or port in found else [*found, port]
+
+
+def _port_taken(spec: Spec) -> list[str]:
+    """The complaint about an `endpoint_port` of another service; `services.apply` asks again, in its lock."""
+    port = spec.service.endpoint_port
+    other = endpoints.holder(port, spec.name) if port else None
+    return [endpoints.refusal(port, other)] if port and other else []
 
 
 def refuse(document: Document, complaints: Iterable[str]) -> None:

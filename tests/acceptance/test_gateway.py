@@ -234,7 +234,7 @@ def test_an_address_is_stable_and_two_services_never_share_one(town: Town) -> No
     url = town.url()
     port = int(url.rsplit(":", 1)[1])
     said = town.apply(1, f"  endpoint_port: {port}\n", name="other", check=False, wait=False)
-    assert f"endpoint_port {port} is the port of service web" in said
+    assert f"endpoint_port: {port} is the port of service web" in said
     asked = port + 17
     town.apply(1, f"  endpoint_port: {asked}\n")
     eventually(lambda: town.url() == f"http://127.0.0.1:{asked}", 10)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from replicas.actions import services
+from replicas.actions import endpoints, services
 from replicas.actions.sealing import unseal
 from replicas.actions.services import Applied, Conflict
 from replicas.config import Config
@@ -44,8 +44,25 @@ def test_a_proposal_writes_nothing(config: Config, work: str, tmp_path: Path) ->
     assert (proposal.kind, proposal.active_number, proposal.draft.name) == ("create", 0, "other")
     assert (proposal.draft.message, proposal.draft.target, proposal.draft.text) == ("why", 2, work)
     assert proposal.changes[0] == "2 replicas on the provider local"
-    assert "found out when this is applied" in proposal.warnings[0]
+    assert proposal.warnings == []  # there are no older files that these could differ from
     assert (copies(config), Event.objects.count(), Service.objects.count()) == (set(), 0, 0)
+
+
+def test_a_proposal_for_a_service_with_files_says_when_they_are_compared(
+    config: Config, work: str, tmp_path: Path
+) -> None:
+    carry_out(work, base=str(tmp_path))
+    assert "found out when this is applied" in intake.propose(work, base=str(tmp_path)).warnings[0]
+
+
+def test_a_port_of_another_service_is_refused_at_its_line(config: Config) -> None:
+    endpoints.give(carry_out(TRIVIAL, name="web").service.pk, 18000, actor="gateway")
+    asking = TRIVIAL.replace("service:\n", "service:\n  endpoint_port: 18000\n")
+    line = asking[: asking.index("endpoint_port")].count("\n") + 1
+    (fault,) = faults(asking, name="other")
+    assert fault.startswith(f"line {line}") or f":{line}" in fault, fault
+    assert "18000 is the port of service web: choose another, or take web down" in fault
+    assert intake.propose(asking, name="web").kind == "update"
 
 
 def test_a_proposal_without_files_warns_of_nothing(config: Config) -> None:

@@ -58,6 +58,8 @@ def test_a_name_that_is_taken_is_refused() -> None:
     answer = browser("deployer").post("/new", {"text": text("shop", replicas=9)})
     assert answer.status_code == 409
     assert "There is a service shop already" in answer.content.decode()
+    (told,) = check(text("shop", replicas=9))["errors"]
+    assert told["message"].startswith("There is a service shop already: edit that one")
     assert Service.objects.get().last_version == 1
 
 
@@ -190,6 +192,7 @@ def test_the_kept_plan_knows_files_that_were_compared_only_at_the_end(tmp_path: 
         ("name: shop\nname: shop\nrun: x\n", 2),
         ("", 1),
         ("\x00", 1),
+        ("name: shop\nrun: x\x00", 2),
         ("- a\n- b\n", 1),
     ],
 )
@@ -197,8 +200,8 @@ def test_each_fault_has_its_line(source: str, line: int) -> None:
     said = check(source) if source else browser("deployer").post("/check", {"text": source}).json()
     assert said["kind"] == ""
     assert said["errors"]
-    if source.strip("\x00"):
-        assert line in {each["line"] for each in said["errors"]}
+    assert line in {each["line"] for each in said["errors"]}
+    assert "This field is required" not in str(said)
 
 
 def test_a_text_that_is_too_long_is_refused() -> None:
