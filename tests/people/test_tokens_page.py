@@ -32,6 +32,12 @@ def text_of(answer: Any) -> str:
     return page.split('readonly value="')[1].split('"')[0]
 
 
+def test_a_name_that_turns_what_follows_is_marked() -> None:
+    page = client().post("/tokens", NEW | {"name": "a\u202egnp<b>"}).content.decode()
+    assert page.count('a<bdi class="unseen" data-code="U+202E">\u202e</bdi>gnp&lt;b&gt;') == 2
+    assert 'data-copy="' in page
+
+
 def test_a_token_is_shown_once_and_works() -> None:
     browser = client()
     answer = browser.post("/tokens", NEW)

@@ -236,3 +236,14 @@ def test_a_workdir_that_is_not_there_is_told_at_its_line_when_it_is_applied() ->
     (fault,) = answer.context["verdict"].errors
     assert (fault["line"], fault["path"]) == (1, "workdir")
     assert not Service.objects.exists()
+
+
+def test_characters_that_are_not_seen_are_marked_where_a_text_is_read() -> None:
+    turned = text("shop").replace("GREETING: hello", 'GREETING: "<b>\u202eolleh\u2066"')
+    applied(turned)
+    applied(turned.replace("\u202e", "\u200f"))
+    mark = '<bdi class="unseen" data-code="U+{0:04X}">{1}</bdi>'
+    for path in ("/services/shop/versions/1/", "/services/shop/versions/compare?old=1&new=2"):
+        page = browser("viewer").get(path).content.decode()
+        assert page.count("\u202e") == page.count(mark.format(0x202E, "\u202e")) >= 1
+        assert "<b>" + mark[:4] not in page
