@@ -36,6 +36,12 @@ def test_steps_are_replayed(run: Run, spec: Path, tmp_path: Path) -> None:
     assert "held, refused       310, 0" in done.out
 
 
+def test_a_relative_workdir_is_taken_from_the_directory_of_the_text(run: Run, spec: Path, tmp_path: Path) -> None:
+    spec.write_text(SPEC + "workdir: examples/http\n")
+    done = run("simulate", str(spec), "--trace", trace(tmp_path, "1\n" * 5))
+    assert (done.code, done.err) == (0, "")
+
+
 def test_the_figures_come_as_json(run: Run, spec: Path, tmp_path: Path) -> None:
     done = run("simulate", str(spec), "--trace", trace(tmp_path, "1\n" * 120), "--launch-seconds", "5", "--json")
     figures = json.loads(done.out)

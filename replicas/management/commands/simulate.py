@@ -54,7 +54,7 @@ class Command(Verb):
 
     def read_policy(self, path: Path) -> Policy:
         """The policy of a YAML that has one. Ends the command where it has none that a trace can move."""
-        spec = parse(read(path), providers=registry.names()).spec
+        spec = parse(read(path), base=str(path.absolute().parent), providers=registry.names()).spec
         policy = policy_from(spec.to_json()["service"])
         if policy is None:
             fail(f"{path} has no replica_policy, so its number of replicas is fixed. Add service.replica_policy to it.")
