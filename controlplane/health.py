@@ -19,7 +19,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when every part works, else 503: `{"ready": bool, "parts": {name: {"ok": bool, "detail": text}}}`."""
+    """200 when every part works, else 503: `{"ready": bool, "parts": {name: {"ok": bool, "detail": text}}}`.
+
+    `ok` is null where nobody can tell.
+    """
     parts = check(clock.now(settings.ROLLCALL.run))
     ready = all(part["ok"] for part in parts.values())
     return JsonResponse({"ready": ready, "parts": parts}, status=200 if ready else 503)

@@ -13,3 +13,9 @@ class LineFormatter(logging.Formatter):
         """The record without its traceback."""
         record.message = record.message.replace("\r", "\\r").replace("\n", "\\n")
         return super().formatMessage(record)
+
+
+def told_elsewhere(record: logging.LogRecord) -> bool:
+    """False for what Django says of a `/readyz` that answers 503: that is an answer, and each part's log says why."""
+    request = getattr(record, "request", None)
+    return getattr(record, "status_code", None) != 503 or getattr(request, "path", "") != "/readyz"

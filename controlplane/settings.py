@@ -5,6 +5,7 @@ from pathlib import Path
 
 from controlplane import home
 from controlplane.databases import database, pools
+from controlplane.logline import told_elsewhere
 from replicas.config import Config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -144,6 +145,7 @@ LEVEL = "WARNING" if COMMAND and ROLLCALL.log_level == "INFO" else ROLLCALL.log_
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
+    "filters": {"told": {"()": "django.utils.log.CallbackFilter", "callback": told_elsewhere}},
     "formatters": {"line": {"()": "controlplane.logline.LineFormatter"}},
     "handlers": {
         "out": {
@@ -155,6 +157,7 @@ LOGGING = {
     "root": {"handlers": ["out"], "level": LEVEL},
     "loggers": {
         "django": {"handlers": [], "level": LEVEL, "propagate": True},
+        "django.request": {"filters": ["told"]},
         "django.server": {"handlers": [], "level": LEVEL, "propagate": True},
         # Of each task it would say that it began and that it ended; the operations say that better.
         "django-q": {"level": "WARNING"},

@@ -16,9 +16,10 @@ let lost = false;
 
 function draw(state) {
   setNow(state.now);
-  const ill = state.parts.filter((part) => !part.ok);
+  const ill = state.parts.filter((part) => part.ok === false);
   setBadge(at("verdict"), ill.length ? "FAILED" : "READY");
-  setText(at("sentence"), ill.length ? `${ill.map((part) => part.name).join(", ")}: not at work. It is replaced by itself within seconds; if not, logs/control-plane.log in the home says why.` : "Every part is at work.");
+  const unknown = state.parts.some((part) => part.ok === null);
+  setText(at("sentence"), ill.length ? `${ill.map((part) => part.name).join(", ")}: not at work. It is replaced by itself within seconds; if not, logs/control-plane.log in the home says why.` : unknown ? "Every part that can be asked is at work; of the others nobody can tell yet." : "Every part is at work.");
   at("sentence").dataset.tone = ill.length ? "bad" : "off";
   keyed(document.querySelector("#parts tbody"), state.parts, (part) => part.name, row, update);
   drawPairs(at("counts"), counts(state));
@@ -30,7 +31,7 @@ function row(part) {
 }
 
 function update(node, part) {
-  setBadge(node.querySelector(".badge"), part.ok ? "READY" : "FAILED");
+  setBadge(node.querySelector(".badge"), part.ok ? "READY" : part.ok === null ? "UNKNOWN" : "FAILED");
   setText(node.querySelector(".why bdi"), part.detail);
   setText(node.lastChild.firstChild, part.pid ? `${part.host} ${part.pid}` : part.host);
 }

@@ -1,6 +1,8 @@
 """The page of the system: parts, versions, settings without secrets, the room that logs take, and pruning."""
 
+import os
 import re
+import subprocess
 import tomllib
 from datetime import timedelta
 from pathlib import Path
@@ -37,6 +39,7 @@ def test_parts_that_were_heard_of_are_well_and_silent_ones_are_not() -> None:
     for name in ("long", "controller"):
         leases.beat(name)
     Heartbeat.objects.create(name="short", host="elsewhere", pid=7, at=clock.now() - timedelta(minutes=2))
+    Heartbeat.objects.filter(name="controller").update(host="elsewhere")
     found = parts()
     assert found["pool long"]["ok"] is True
     assert found["pool short"]["ok"] is False
@@ -44,6 +47,35 @@ def test_parts_that_were_heard_of_are_well_and_silent_ones_are_not() -> None:
     assert (found["pool short"]["host"], found["pool short"]["pid"]) == ("elsewhere", 7)
     assert found["database"]["detail"] in {"sqlite", "postgresql"}
     assert "nobody holds the lease" in found["controller"]["detail"]
+
+
+def silent(name: str, seconds: float, host: str = "elsewhere", pid: int = 7) -> None:
+    Heartbeat.objects.create(name=name, host=host, pid=pid, at=clock.now() - timedelta(seconds=seconds))
+
+
+def test_of_a_silent_pool_nothing_is_known_while_no_controller_asks_it() -> None:
+    for name in ("long", "short", "controller"):
+        silent(name, 30)
+    found = parts()
+    assert (found["pool long"]["ok"], found["pool short"]["ok"], found["controller"]["ok"]) == (None, None, False)
+    assert "not known while no controller asks it" in found["pool long"]["detail"]
+
+
+def test_nor_while_the_controller_has_only_just_begun() -> None:
+    silent("long", 30)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        silent("controller", 0, os.uname().nodename, process.pid)
+        found = parts()["pool long"]
+        process.kill()
+    assert found["ok"] is None
+    assert "the controller has only just begun" in found["detail"]
+
+
+def test_what_readyz_answers_is_no_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    client = browser("viewer")
+    assert client.get("/readyz").status_code == 503
+    assert client.get("/nowhere/").status_code == 404
+    assert [record.args for record in caplog.records if record.name == "django.request"] == [("Not Found", "/nowhere/")]
 
 
 def test_who_holds_the_lease_is_told() -> None:
