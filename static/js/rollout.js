@@ -137,7 +137,13 @@ function updateSide(node, { version, fresh, traffic, replicas }, service, name) 
   const missing = fresh ? Math.max(0, service.target - replicas.length) : 0;
   fill(node.querySelector(".cells"), replicas.map((replica) => cell(replica, name)), hollow(missing));
   setText(node.querySelector(".figure"), fresh ? `${ready} of ${service.target} ready` : `${ready} ready, ${count(replicas.length, "replica")} left`);
-  setText(node.querySelector(".muted"), traffic ? "gets traffic" : "gets no traffic");
+  setText(node.querySelector(".muted"), trafficOf(traffic, fresh, ready));
+}
+
+/** Whether a side gets traffic, which only ready replicas do: `traffic` tells whether its ready ones would. */
+export function trafficOf(traffic, fresh, ready) {
+  if (traffic && ready === 0 && fresh) return "gets traffic once one is ready";
+  return traffic && ready > 0 ? "gets traffic" : "gets no traffic";
 }
 
 const MOST = 60;
@@ -173,10 +179,12 @@ function drawWait(state, live, needed) {
   setUntil(at("rollout-deadline"), deadline);
 }
 
-function waits(state, live, needed) {
-  const { rollout } = state;
+/** What a rollout waits for and since when: [text, time]. */
+export function waits(state, live, needed) {
+  const { rollout, service } = state;
   const policy = policyOf(rollout, state.versions);
   if (rollout.paused_at) return ["somebody to resume it", rollout.paused_at];
+  if (service.target === 0) return ["a replica to be wanted", service.updated_at];
   const fresh = live.filter(({ version }) => version === rollout.to_version);
   const going = live.find((replica) => replica.outcome !== null && replica.version !== rollout.to_version);
   if (rollout.best >= needed) return waitsAtTheEnd(rollout, policy, live, going);
@@ -202,9 +210,9 @@ function waitsAtTheEnd(rollout, policy, live, going) {
 }
 
 // As the planner has it; of a rollback the sentence of the service tells, where it has one.
-function deadlineOf({ rollout, versions }, needed) {
+function deadlineOf({ rollout, service, versions }, needed) {
   const policy = policyOf(rollout, versions);
-  const runs = !rollout.paused_at && !rollout.switched_at && rollout.good_version > 0 && rollout.best < needed;
+  const runs = service.target > 0 && !rollout.paused_at && !rollout.switched_at && rollout.good_version > 0 && rollout.best < needed;
   if (!runs || !policy || rollout.kind === "rollback") return null;
   return new Date(Date.parse(rollout.progressed_at) + policy.progress_deadline * 1000).toISOString();
 }
@@ -219,9 +227,11 @@ function drawLimits(state) {
   if (bounded) setText(at("rollout-bounds"), boundsText(rollout, policy, service.target));
 }
 
-function boundsText(rollout, policy, target) {
+/** Within which bounds a rollout moves; a first one has nothing ready that it could keep. */
+export function boundsText(rollout, policy, target) {
   if (rollout.mode === "blue_green") return `at most ${2 * target} alive`;
   const surge = amount(policy.max_surge, target, Math.ceil);
   const missing = amount(policy.max_unavailable, target, Math.floor) || (surge === 0 ? 1 : 0);
+  if (rollout.kind === "first") return `at most ${target + surge} alive`;
   return `at most ${target + surge} alive, at least ${Math.max(0, target - missing)} ready`;
 }

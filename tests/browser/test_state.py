@@ -209,3 +209,25 @@ def test_a_page_that_was_watched_is_the_page_that_is_opened_now(
         watched.reload()
         watched.locator("#connection[data-state=live]").wait_for()
         assert watched.evaluate(NORMAL) == before
+
+
+ROLLOUT = """async () => {
+  const { boundsText, trafficOf, waits } = await import("/static/js/rollout.js");
+  const rollout = { kind: "first", mode: "rolling", best: 0, to_version: 1, progressed_at: "p", paused_at: null };
+  const state = { rollout, service: { target: 0, updated_at: "u" }, versions: new Map() };
+  return {
+    waits: waits(state, [], 0),
+    first: boundsText(rollout, { max_surge: 1 }, 2),
+    update: boundsText({ ...rollout, kind: "update" }, { max_surge: 1 }, 2),
+    traffic: [trafficOf(true, true, 0), trafficOf(true, false, 0), trafficOf(true, false, 1), trafficOf(false, true, 1)],
+  };
+}"""
+
+
+def test_the_words_of_a_rollout_promise_nothing_that_is_not_so(desk: Desk, page: Page) -> None:
+    assert page.evaluate(ROLLOUT) == {
+        "waits": ["a replica to be wanted", "u"],
+        "first": "at most 3 alive",
+        "update": "at most 3 alive, at least 2 ready",
+        "traffic": ["gets traffic once one is ready", "gets no traffic", "gets traffic", "gets no traffic"],
+    }
