@@ -263,8 +263,8 @@ def _probe(counts: Counts, old: Spec | None, new: Spec) -> list[str]:
 def _failing(move: Move, new: Spec) -> str:
     rollout = new.service.rollout
     if move.kind is RolloutKind.FIRST and not move.good_version:
-        failures = some(new.service.restart.max_never_ready, "replica")
-        return f"After {failures} that failed before they were ever ready, launches stop."
+        most = some(new.service.restart.max_never_ready, "failure")
+        return f"Once there were {most} or more without a replica that was ever ready, launches stop."
     if move.good_fits and move.kind is RolloutKind.ROLLBACK:
         return "It has proved itself before, so it is not given up: what fails of it is launched again."
     if not move.good_version:

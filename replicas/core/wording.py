@@ -13,9 +13,11 @@ def short(text: str) -> str:
 
 
 def sentence(said: object) -> str:
-    """The text (of a refusal, say) as a sentence: with a capital and a full stop."""
+    """The text (of a refusal, say) as a sentence: with a capital and a full stop. A key of the YAML stays as it is."""
     text = str(said)
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+    first = text.split(" ", 1)[0].rstrip(".:,;")
+    begun = text if "_" in first or "." in first else text[:1].upper() + text[1:]
+    return begun + ("" if text.endswith((".", "?", "!")) else ".")
 
 
 def after(text: str) -> str:

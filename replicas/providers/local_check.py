@@ -84,7 +84,9 @@ def _resources(resources: Mapping[str, Any]) -> list[str]:
 
 def _choice(resources: Mapping[str, Any]) -> list[str]:
     found = [
-        f"resources.{name}: {resources[name]} {ELSEWHERE}" for name in MACHINE_FIELDS if _asked(resources.get(name))
+        f"resources.{name}: {_written(resources[name])} {ELSEWHERE}"
+        for name in MACHINE_FIELDS
+        if _asked(resources.get(name))
     ]
     image = resources.get("image_id")
     if image:
@@ -100,6 +102,11 @@ def _choice(resources: Mapping[str, Any]) -> list[str]:
             f"resources.memory: {memory} is asked for, this machine has {has:.1f} GB: ask for less, or it {ELSEWHERE}"
         )
     return found
+
+
+def _written(value: object) -> str:
+    """A value as YAML has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _asked(value: object) -> bool:

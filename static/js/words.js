@@ -40,7 +40,8 @@ export const count = (number, word) => `${number} ${word}${number === 1 ? "" : "
 /** A reason as a sentence. */
 export function sentence(text) {
   if (!text) return "";
-  const first = text[0].toUpperCase() + text.slice(1);
+  const key = /^\S*[._]\w/.test(text); // a key of the YAML stays as it is
+  const first = key ? text : text[0].toUpperCase() + text.slice(1);
   return /[.!?…]$/.test(first) ? first : `${first}.`;
 }
 

@@ -33,7 +33,7 @@ def test_creates_a_service(run: Run, yaml: Path, controller: Lease) -> None:
         "  ready when GET / answers with 2xx, asked every 10 s\n"
         "plan:\n"
         "  2 replicas of version 1 are launched at once; nothing older is there.\n"
-        "  After 5 replicas that failed before they were ever ready, launches stop.\n"
+        "  Once there were 5 failures or more without a replica that was ever ready, launches stop.\n"
         "web created: version 1 is active.\n"
     )
     made = service()

@@ -231,7 +231,7 @@ class TestReading:
     def test_a_first_version_comes_up(self) -> None:
         service = moving(2, kind=RolloutKind.FIRST, good_version=0)
         assert plan(service, new(3, 4, since=4), NOW).notes == (
-            "version 2 comes up since 11:58:20 UTC: 0 of 2 proved; the next one proves itself until 12:00:06 UTC",
+            "version 2 comes up since 11:58:20 UTC: 0 of 2 proved; the next one will have proved itself at 12:00:06 UTC",
         )
 
 
@@ -285,5 +285,5 @@ class TestEnds:
         service = moving(policy={"progress_deadline": 400.0})
         assert plan(service, rows, NOW).notes[0] == (
             "version 2 takes over since 11:58:20 UTC: 0 of 3 proved, 3 older replicas kept until it is;"
-            " the next one proves itself until 12:00:06 UTC; it fails unless it gets on by 12:05:00 UTC"
+            " the next one will have proved itself at 12:00:06 UTC; it fails unless it gets on by 12:05:00 UTC"
         )

@@ -53,7 +53,7 @@ class TestFirst:
         lines = preview(Move(1, RolloutKind.FIRST, ROLLING), 2, (), None, spec())
         assert lines == [
             "2 replicas of version 1 are launched at once; nothing older is there.",
-            "After 5 replicas that failed before they were ever ready, launches stop.",
+            "Once there were 5 failures or more without a replica that was ever ready, launches stop.",
         ]
 
     def test_nothing_is_launched_where_nothing_is_wanted(self) -> None:

@@ -65,6 +65,7 @@ SERVICE_REFUSES = [
     ("readiness_probe: {timeout_seconds: 1}", "readiness_probe.path", "is missing"),
     ("readiness_probe: [/a]", "readiness_probe", "must be a mapping of fields, but is a list"),
     ("readiness_probe: /a b", "readiness_probe.path", "must have no spaces"),
+    ('readiness_probe: "/a\\eb"', "readiness_probe.path", "must have no control characters or line breaks: remove"),
     ("readiness_probe: {path: /, timeout_seconds: 0}", "readiness_probe.timeout_seconds", "must be more than 0"),
     ("readiness_probe: {path: /, timeout_seconds: .nan}", "readiness_probe.timeout_seconds", "must be a finite number"),
     (

@@ -4,7 +4,7 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from replicas.core.wording import LONGEST, after, at, named, seconds, short, some, times
+from replicas.core.wording import LONGEST, after, at, named, seconds, sentence, short, some, times
 from tests.core.cast import NOW
 
 
@@ -21,6 +21,19 @@ def test_a_long_reason_is_cut() -> None:
 def test_a_reason_follows_a_colon_or_is_not_there() -> None:
     assert after("exit code 7") == ": exit code 7"
     assert after("  ") == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("it is gone", "It is gone."),
+        ("gone. Apply it", "Gone. Apply it."),
+        ("service.endpoint_port 8000 is taken", "service.endpoint_port 8000 is taken."),
+        ("endpoint_port is taken.", "endpoint_port is taken."),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_but_for_a_key(said: str, text: str) -> None:
+    assert sentence(said) == text
 
 
 def test_a_moment_is_told_in_one_zone() -> None:

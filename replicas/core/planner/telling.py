@@ -47,7 +47,7 @@ def _tell_moving(
     canary = in_canary(service)
     parts = [_what(service, rollout, fleet, proof, allowance)]
     if proof.due is not None:
-        parts.append(f"the next one proves itself until {at(proof.due)}")
+        parts.append(f"the next one will have proved itself at {at(proof.due)}")
     elif proof.unasked:
         parts.append(f"{some(proof.unasked)} {'waits' if proof.unasked == 1 else 'wait'} for one more probe to pass")
     if canary is not None and proof.proven >= canary:

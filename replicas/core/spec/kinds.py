@@ -82,8 +82,10 @@ def _path(value: object) -> str:
     text = as_text(value)
     if not text.startswith("/"):
         raise refuse(f'must begin with "/", but is {describe(text)}: write /{clip(text)}')
-    if re.search(r"[\s\x00-\x1f\x7f]", text):
+    if " " in text:
         raise refuse("must have no spaces: write them as %20")
+    if found := re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise refuse(f"must have no control characters or line breaks: remove {found[0]!r}")
     return text
 
 

@@ -79,8 +79,14 @@ def invalid_spec(errors: SpecErrors) -> HttpResponse:
 
 def invalid_request(error: ValidationError) -> HttpResponse:
     """Which fields of the request are wrong."""
-    lines = [f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}" for each in error.errors]
+    lines = [f"{place(each['loc'])}: {each['msg']}" for each in error.errors]
     return answer(400, "invalid_request", "; ".join(lines))
+
+
+def place(where: Sequence[Any]) -> str:
+    """The field that is meant, without the name by which our own code calls the whole body."""
+    inner = where[2:] if where[0] == "body" else where[1:]
+    return ".".join(map(str, inner)) or "body"
 
 
 def install(api: NinjaAPI) -> None:
