@@ -1,5 +1,6 @@
 """What `manage.py doctor` looks at: each check gives findings that say what is so and what to do about it."""
 
+import fcntl
 import os
 import shutil
 import socket
@@ -78,7 +79,7 @@ def examine() -> Iterator[Finding]:
         pending = migrations()
         yield pending
         if pending.level is Level.FINE:
-            yield from parts()
+            yield from parts(config.run)
             yield from strays(config.home)
     except DatabaseError as error:
         yield wrong("database", f"does not answer: {first_line(error)}", "Check DATABASE_URL and that its server runs.")
@@ -190,8 +191,30 @@ def gateway(config: Config, environ: Mapping[str, str]) -> Finding:
     return fine("gateway", found.path)
 
 
-def parts() -> Iterator[Finding]:
-    """Each part of the control plane is at work, or none is."""
+def holder(run: Path) -> bool | None:
+    """Whether a supervisor holds the lock of the home; None where none ever did."""
+    try:
+        descriptor = os.open(run / "up.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def parts(run: Path) -> Iterator[Finding]:
+    """Each part of the control plane is at work, or none is. `run` is where the lock of the home is.
+
+    Signs of life are some seconds old at the least; that its supervisor is gone is known at once.
+    """
+    if holder(run) is False:
+        yield note("control plane", "does not run", "Start it: `make up`.")
+        return
     now = clock.now()
     ages = {name: now - at for name, at in Heartbeat.objects.filter(name__in=PARTS).values_list("name", "at")}
     late = [name for name in PARTS if ages.get(name, timedelta.max) > LATE]

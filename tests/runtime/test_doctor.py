@@ -8,8 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 
+from controlplane import occupancy
 from replicas import checks, clock
 from replicas.checks import Level
 from replicas.config import Config
@@ -57,6 +59,24 @@ def test_a_part_that_is_silent_while_others_work_is_wrong(home: Path, capsys: py
     said = capsys.readouterr().out
     assert "wrong  long: last heard of 60 s ago" in said
     assert "ok     short" in said
+
+
+def test_that_its_supervisor_has_ended_is_known_before_its_parts_fall_silent(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = settings.ROLLCALL.run
+    for name in checks.PARTS:
+        beat(name, 0.5)
+    os.close(occupancy.occupy(home, run))  # as a kill leaves it: the file stays, nobody holds it
+    try:
+        call_command("doctor")
+        assert "control plane: does not run" in capsys.readouterr().out
+        held = occupancy.occupy(home, run)
+        call_command("doctor")
+        os.close(held)
+        assert "does not run" not in capsys.readouterr().out
+    finally:
+        (run / "up.lock").unlink()
 
 
 def test_a_misspelt_variable_is_wrong(
