@@ -38,6 +38,7 @@ __all__ = [
     "promote",
     "promoted",
     "resume",
+    "retargeted",
     "rollback",
     "stop",
     "succeed",
@@ -213,6 +214,12 @@ def target_back(service: Service, leaving: ServiceVersion, old: ServiceVersion) 
     undone = row is not None and (row.from_version, row.to_version) == (old.number, leaving.number)
     before = row.from_target if row is not None and undone else None
     return wanted(old.spec) if before is None else before
+
+
+def retargeted(rollout: Rollout) -> tuple[int, int] | None:
+    """How many replicas were wanted before it began and are now; None where that has not changed."""
+    now = Service.objects.values_list("target", flat=True).get(pk=rollout.service_id)
+    return None if rollout.from_target in (None, now) else (rollout.from_target, now)
 
 
 def _version(service: Service, number: int) -> ServiceVersion | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from replicas.actions import rollouts
 from replicas.core.values import RolloutMode, RolloutState
 from replicas.core.wording import some
 from replicas.management.printing import Paint, age, clean
@@ -67,4 +68,7 @@ def tell_going_back(verb: Verb, service: Service, rollout: Rollout) -> None:
     version = service.version
     message = f": {version.message}" if version is not None and version.message else ""
     verb.say(f"{service.name}: version {rollout.to_version} is active{message}")
+    other = rollouts.retargeted(rollout)
+    for line in (*([f"target: {other[0]} → {other[1]}"] if other else ()), *(version.plan if version else ())):
+        verb.say(f"  {line}")
     verb.warn_unless_running()

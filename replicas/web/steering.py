@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from replicas.actions import rollouts
 from replicas.actions.rollouts import Conflict, Refused
-from replicas.core.wording import sentence
+from replicas.core.wording import sentence, some
 from replicas.models import Rollout
 from replicas.web.access import DEPLOY, OPERATE, SEE, View, allowed
 from replicas.web.forms import RollbackForm, SteerForm
@@ -43,6 +43,12 @@ promote = _steering(rollouts.promote, "Version {version} of {name} is promoted."
 abort = _steering(rollouts.abort, "The rollout of {name} is given up: version {version} goes back.")
 
 
+def of_target(rollout: Rollout) -> str:
+    """What a message says on how many replicas are wanted; nothing where as many are as before."""
+    found = rollouts.retargeted(rollout)
+    return f", with {some(found[1])} instead of {found[0]}" if found else ""
+
+
 @allowed(DEPLOY)
 @require_POST
 def rollback(request: HttpRequest, name: str) -> HttpResponse:
@@ -62,7 +68,7 @@ def rollback(request: HttpRequest, name: str) -> HttpResponse:
         )
     except (Refused, Conflict) as error:
         return refused(request, sentence(error), to=to)
-    return done(request, f"{name} goes back, as version {rollout.to_version}.", to=to)
+    return done(request, f"{name} goes back, as version {rollout.to_version}{of_target(rollout)}.", to=to)
 
 
 @allowed(SEE)

@@ -8,7 +8,7 @@ import pytest
 
 from replicas.actions import rollouts, services
 from replicas.core.values import RolloutKind, RolloutMode, RolloutState
-from replicas.models import Event, Lease, Rollout
+from replicas.models import Event, Lease, Rollout, ServiceVersion
 from tests.commands import acts
 from tests.commands.conftest import TRIVIAL, Run
 
@@ -31,6 +31,13 @@ def moving(run: Run, yaml: Path, controller: Lease) -> Rollout:
     yaml.write_text(OTHER)
     run("apply", yaml, "--message", "unbuffered")
     return latest()
+
+
+def latest_version() -> ServiceVersion:
+    """The active version."""
+    version = acts.service().version
+    assert version is not None
+    return version
 
 
 def canary(run: Run, yaml: Path) -> None:
@@ -74,15 +81,29 @@ def test_abort_goes_back_to_what_has_proved_itself(run: Run, moving: Rollout) ->
 
 def test_rollback_to_the_last_good_one_or_to_a_named_one(run: Run, moving: Rollout) -> None:
     back = run("rollback", "web", "--message", "it was slow")
-    assert back.out == "web: version 3 is active: it was slow\n"
+    first, *plan = back.out.splitlines()
+    assert first == "web: version 3 is active: it was slow"
+    assert plan == [f"  {line}" for line in latest_version().plan] != []
     named = run("rollback", "web", 2)
-    assert named.out == "web: version 4 is active: back to version 2\n"
+    assert named.out.startswith("web: version 4 is active: back to version 2\n  ")
+    assert "target:" not in back.out + named.out
     version = acts.service().version
     assert version is not None
     assert version.text == OTHER
     unknown = run("rollback", "web", 9)
     assert (unknown.code, "has no version 9; its versions are 1 to 4" in unknown.err) == (1, True)
     assert run("rollback", "web", 0).code == 2
+
+
+def test_a_rollback_says_that_it_changes_how_many_are_wanted(run: Run, yaml: Path, controller: Lease) -> None:
+    run("apply", yaml)
+    acts.ready(acts.service())
+    run("scale", "web", 3)
+    yaml.write_text(OTHER)
+    run("apply", yaml)
+    assert acts.service().target == 2
+    assert "\n  target: 2 → 3\n" in run("rollback", "web", 1).out
+    assert acts.service().target == 3
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "promote", "abort", "rollback"])

@@ -124,6 +124,21 @@ def test_what_is_not_a_number_is_refused_with_the_field() -> None:
     assert post("rollback", {"version": "x"}).json()["message"].startswith("version: ")
 
 
+def test_a_rollback_says_that_it_changes_how_many_are_wanted() -> None:
+    service = deployed()
+    services.scale(service.pk, 5, actor="ann")
+    applied(text().replace("server.py", "other.py"))
+    said = post("rollback", {"version": "1", "expected": "2"}).json()["message"]
+    assert said == f"web goes back, as version 3, with 5 replicas instead of {wanted(latest())}."
+
+
+def wanted(rollout: Rollout) -> int:
+    """How many replicas the version that it leaves had wanted."""
+    spec = ServiceVersion.objects.get(service=rollout.service, number=rollout.from_version).spec
+    found: int = spec["service"]["replicas"]
+    return found
+
+
 def test_rollback_makes_an_old_version_the_next() -> None:
     moving()
     answer = post("rollback", {"version": "1", "message": "it was slow", "expected": "2"})

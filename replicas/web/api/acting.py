@@ -20,6 +20,7 @@ from replicas.web.api import schemas
 from replicas.web.api.door import enforce, route, token_of
 from replicas.web.api.problems import Problem
 from replicas.web.api.reading import found_replica, latest_rollout
+from replicas.web.steering import of_target
 
 YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/plain")
 BODY = {
@@ -188,7 +189,7 @@ def rollback(request: HttpRequest, name: str, wish: schemas.RollbackIn | None = 
     rollout = rollouts.rollback(
         service.pk, wish.version, actor=user_of(request), message=wish.message, expected=wish.expected_version
     )
-    return done(service, f"{name} goes back, as version {rollout.to_version}.")
+    return done(service, f"{name} goes back, as version {rollout.to_version}{of_target(rollout)}.")
 
 
 def steering(verb: str, act: Callable[..., Any], summary: str, said: str) -> None:
