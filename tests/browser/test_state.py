@@ -219,7 +219,7 @@ ROLLOUT = """async () => {
     waits: waits(state, [], 0),
     first: boundsText(rollout, { max_surge: 1 }, 2),
     update: boundsText({ ...rollout, kind: "update" }, { max_surge: 1 }, 2),
-    traffic: [trafficOf(true, true, 0), trafficOf(true, false, 0), trafficOf(true, false, 1), trafficOf(false, true, 1)],
+    traffic: [[true, true, 0], [true, false, 0], [true, false, 1], [false, true, 1]].map((each) => trafficOf(...each)),
   };
 }"""
 

@@ -231,7 +231,8 @@ class TestReading:
     def test_a_first_version_comes_up(self) -> None:
         service = moving(2, kind=RolloutKind.FIRST, good_version=0)
         assert plan(service, new(3, 4, since=4), NOW).notes == (
-            "version 2 comes up since 11:58:20 UTC: 0 of 2 proved; the next one will have proved itself at 12:00:06 UTC",
+            "version 2 comes up since 11:58:20 UTC: 0 of 2 proved;"
+            " the next one will have proved itself at 12:00:06 UTC",
         )
 
 
