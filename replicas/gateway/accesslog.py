@@ -14,12 +14,14 @@ READ_BYTES = 256 * 1024
 MOST_READ = 8 * 1024 * 1024  # in one go: the rest waits in HAProxy's ring
 LOG_BYTES = 16 * 1024 * 1024
 KEPT = 2
+NOBODY = "<NOSRV>"  # in the place of a server, as HAProxy writes it
 SERVER_FAULTS = {"S", "s"}  # the server's side closed, or its time was over
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the lines since the last sample said of one service. `times`: by milliseconds from request to last byte.
+    """What the lines since the last sample said of one service. `times`: by milliseconds from request to last byte,
+    of the requests that a replica had or that waited for one.
 
     `replicas` and `failures`: requests by replica, and those of them that it failed: it took no connection, ended it
     too early or was silent for too long.
@@ -38,14 +40,16 @@ class Tally:
     def add(self, status: int, milliseconds: int, replica: str, ended: str = "--") -> None:
         """One request that has ended; `ended` is HAProxy's termination state (8.5 of its manual)."""
         self.codes[min(max(status // 100, 1), 5) - 1] += 1
-        self.times[milliseconds] += 1
+        if replica != NOBODY or ended[1:2] == "Q":  # else we refused it at once, which says nothing of its latency
+            self.times[milliseconds] += 1
         self.replicas[replica] += 1
         if ended[:1] in SERVER_FAULTS:
             self.failures[replica] += 1
 
     def percentile(self, share: float) -> float | None:
-        """The time under which this share of the requests were; None without requests."""
-        rank = min(int(share * self.count), self.count - 1)
+        """The time under which this share of the requests were; None without any."""
+        count = self.times.total()
+        rank = min(int(share * count), count - 1)
         before = 0
         for milliseconds in sorted(self.times):
             before += self.times[milliseconds]

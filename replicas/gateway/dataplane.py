@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from replicas.core.wording import some
 from replicas.gateway import config, members, runtime, statistics
 from replicas.gateway.config import Options
 from replicas.gateway.runtime import Unexpected, Unreachable
@@ -181,7 +182,7 @@ class DataPlane:
         self._may_be_old = True
         self._told = {entry.id: config.one_line(wanted.reasons.get(entry.id, "")) for entry in wanted.entries}
         self._next_reload = now
-        log.info("HAProxy serves %d services now (configuration %s)", len(wanted.entries), shape)
+        log.info("HAProxy serves %s now (configuration %s)", some(len(wanted.entries), "service"), shape)
 
     def _write(self, wanted: Wanted, shape: str) -> None:
         """Keep the file as things are, so that an HAProxy that starts from it has the members of this moment."""

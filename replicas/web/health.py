@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from replicas import clock
+from replicas.core.wording import some
 from replicas.gateway.binary import OFF, find
 from replicas.models import Heartbeat, Lease
 from replicas.web.feed import feed_status
@@ -104,5 +105,5 @@ def feed() -> dict[str, Any]:
     found = feed_status()
     if found["lag_seconds"] is None:
         return {"ok": False, "detail": "not started yet"}
-    detail = f"read up to event {found['cursor']}, {found['lag_seconds']:.1f} s ago; {found['sockets']} sockets"
+    detail = f"read up to event {found['cursor']}, {found['lag_seconds']:.1f} s ago; {some(found['sockets'], 'socket')}"
     return {"ok": bool(found["ok"]), "detail": detail}

@@ -40,6 +40,10 @@ from replicas.web.replies import done, invalid, refused
 
 log = logging.getLogger(__name__)
 
+ADDRESSES = {  # what Django and the queue read themselves
+    "DATABASE_URL": "Where the rows are; empty: an SQLite file in the home.",
+    "REDIS_URL": "Where jobs wait and processes hear of news at once; empty: both go by way of the database.",
+}
 SECRET = frozenset({"metrics_token"})
 AUDITED = 30  # events that the page shows
 ABOUT = {audit.CHANNEL: "channel", audit.PERSON: "user", audit.TOKEN: "token", audit.PRUNING: "history"}
@@ -160,9 +164,9 @@ def in_effect() -> list[Row]:
                 "changed": value != each.default,
             }
         )
-    for name in ("DATABASE_URL", "REDIS_URL"):
+    for name, help in ADDRESSES.items():
         given = os.environ.get(name, "")
-        rows.append({"name": name, "value": without_password(given), "help": "", "changed": bool(given)})
+        rows.append({"name": name, "value": without_password(given), "help": help, "changed": bool(given)})
     return rows
 
 

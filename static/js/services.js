@@ -154,7 +154,7 @@ function drawFilters(filtered) {
   const statuses = state.statuses();
   const offers = [...statuses].sort(([a], [b]) => severity.get(a) - severity.get(b)).map(([status, number]) => [status, `${status} (${number})`]);
   if (chosen.status && chosen.status !== "trouble" && !statuses.has(chosen.status)) offers.push([chosen.status, `${chosen.status} (0)`]);
-  options(filters.elements.status, [["", "Any status"], ["trouble", `In trouble (${troubled(statuses)})`], ...offers], chosen.status);
+  options(filters.elements.status, [["", "Any status"], ["trouble", `FAILED or NOT_READY (${troubled(statuses)})`], ...offers], chosen.status);
   const words = (found, kept) => [...new Set([...found, ...(kept ? [kept] : [])])].map((word) => [word, word]);
   const providers = words(state.providers, chosen.provider);
   options(filters.elements.provider, [["", "Any provider"], ...providers], chosen.provider);

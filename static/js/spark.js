@@ -23,7 +23,7 @@ export function setSpark(node, values, { label = "", top = 1 } = {}) {
   setAttribute(line, "d", stretches.map((stretch) => `M${stretch.map(pair).join("L")}`).join(""));
   setAttribute(area, "d", stretches.map(under).join(""));
   setAttribute(node, "aria-label", label);
-  node.classList.toggle("empty", stretches.length === 0);
+  node.classList.toggle("blank", stretches.length === 0);
 }
 
 /** The stretches `[first, last]` of a list that have numbers. */

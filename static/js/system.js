@@ -78,15 +78,23 @@ function answered(state) {
   heard = Date.now();
   lost = false;
   showConnection();
+  at("parts").classList.remove("stale");
   draw(state);
 }
 
 if (matchMedia("(max-width: 760px)").matches) at("settings").open = false;
 draw(page.snapshot);
 showConnection();
-poll(page.url, EVERY, answered, () => {
+// Who answers nothing is not at work: what the page said before is no news any more.
+poll(page.url, EVERY, answered, (error) => {
   lost = true;
   showConnection();
+  setBadge(at("verdict"), "UNKNOWN");
+  const why = error.message.startsWith("the server answered") ? error.message : "the web process does not answer";
+  setText(at("sentence"), `Nothing is known since ${clockText(new Date(heard).toISOString())}: ${why}. It is replaced by itself within seconds; if not, logs/control-plane.log in the home says why.`);
+  at("sentence").dataset.tone = "bad";
+  at("parts").classList.add("stale");
+  setTitle("no answer · System", true);
 });
 const lookAtDisk = poll(page.disk_url, DISK_EVERY, drawDisk);
 

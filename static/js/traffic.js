@@ -13,6 +13,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const STEPS = { 300: 1, 900: 3, 3600: 10, 21600: 60, 86400: 300, 604800: 1800 }; // seconds; some 300 of each range
 const TICKS = { 300: MINUTE, 900: 5 * MINUTE, 3600: 15 * MINUTE, 21600: 2 * HOUR, 86400: 6 * HOUR, 604800: 2 * DAY };
+const EDGE = 0.06; // of the width: a label nearer to an end would stand beside its plot
 const USUAL = "900";
 const LEAST_PAUSE = 2000;
 const MOST_PAUSE = 30_000;
@@ -227,7 +228,7 @@ function ticks(from, to, range) {
   const found = [];
   for (let time = Math.ceil((from - zone) / space) * space + zone; time <= to; time += space) {
     const label = (range > DAY / 1000 ? days : hours).format(new Date(time));
-    if (time - from > (to - from) * 0.04 && to - time > (to - from) * 0.04) found.push({ at: time, label });
+    if (Math.min(time - from, to - time) > (to - from) * EDGE) found.push({ at: time, label });
   }
   return found;
 }

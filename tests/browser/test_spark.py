@@ -17,7 +17,7 @@ DRAW = """async ({ address, values, options }) => {
   const [area, line] = node.children;
   const { width, height } = node.getBoundingClientRect();
   return { area: area.getAttribute("d"), line: line.getAttribute("d"), label: node.getAttribute("aria-label"),
-    empty: node.classList.contains("empty"), width, height, stroke: getComputedStyle(line).stroke };
+    empty: node.classList.contains("blank"), width, height, stroke: getComputedStyle(line).stroke };
 }"""
 
 
@@ -42,7 +42,8 @@ def test_numbers_become_a_line_with_gaps(visit: Visit) -> None:
 def test_nothing_measured_is_drawn_as_nothing_and_silence_as_a_line(visit: Visit) -> None:
     with visit() as visitor:
         page = visitor.goto("/")
-        assert draw(page, [None, None])["empty"]
+        nothing = draw(page, [None, None])
+        assert (nothing["empty"], nothing["width"], nothing["height"]) == (True, 120, 24)
         silent = draw(page, [0, 0, 0])
         assert silent["line"] == "M0.0 23.0L60.0 23.0L120.0 23.0"
         # A scale that begins at 1: one request in a minute is no mountain.

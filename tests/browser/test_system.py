@@ -42,8 +42,11 @@ def test_a_server_that_is_away_is_told_with_the_time_and_comes_back(visit: Visit
         expect(page.locator("#connection")).to_have_text("Live")
         desk.kill()  # its port still takes connections, which nobody answers
         expect(page.locator("#connection")).to_have_text(re.compile(r"No answer since \d\d?:\d\d:\d\d"), timeout=40_000)
+        expect(page.locator("#sentence")).to_contain_text("the web process does not answer")
+        expect(page.locator("#verdict")).to_have_text("UNKNOWN")
         desk.start()
         expect(page.locator("#connection")).to_have_text("Live", timeout=60_000)
+        expect(page.locator("#sentence")).not_to_contain_text("does not answer")
         assert visitor.marked()
 
 

@@ -41,6 +41,19 @@ def test_a_second_of_traffic_is_a_row(home: object) -> None:
     assert row.replicas == {"1": [100, 7, 0]}
 
 
+def test_what_nobody_could_take_has_no_latency(home: object) -> None:
+    entry = Entry(cast.service().pk, "web", 18000)
+    sampler, tally = Sampler(), Tally()
+    tally.add(503, 0, "<NOSRV>", "LR")
+    assert (tally.percentile(0.5), tally.codes[4], tally.count) == (None, 1, 1)
+    sampler.sample(NOW, [entry], {entry.backend: backend(50)}, {}, {})
+    sampler.sample(NOW, [entry], {entry.backend: backend(51)}, {entry.id: tally}, {})
+    assert Sample.objects.get().p95 is None
+    tally.add(503, 900, "<NOSRV>", "sQ")  # it waited for a replica
+    tally.add(200, 7, "1")
+    assert (tally.percentile(0.0), tally.percentile(0.99)) == (7, 900)
+
+
 def test_failures_are_counted_by_replica(home: object) -> None:
     entry = Entry(cast.service().pk, "web", 18000)
     sampler, tally = Sampler(), Tally()
