@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from replicas.actions import rollouts, services
 from replicas.admin.looking import ANY, DEPLOY, OPERATE, SEE, Looking, badge, block, confirmed, refusal
@@ -16,6 +17,7 @@ from replicas.admin.service_form import ServiceForm
 from replicas.core.wording import sentence, some
 from replicas.models import Service
 
+REASON_MOST = 70  # characters of a reason in the list
 FACTS = (
     "shown_status",
     "reason",
@@ -34,9 +36,8 @@ class ServiceAdmin(Looking):
     """The desired number and state are the operators', the YAML is the deployers'; what is true is nobody's to edit."""
 
     form = ServiceForm
-    list_display = (
-        *("name", "shown_status", "readiness", "shown_version", "desired", "reason", "endpoint", "owner", "updated_at"),
-    )
+    # As many columns as stand beside the filters on a laptop; the rest is on the service's own page.
+    list_display = ("name", "shown_status", "readiness", "shown_version", "why", "endpoint", "owner")
     list_filter = ("status", "desired", "owner", "updated_at")
     list_select_related = ("version", "owner")
     search_fields = ("name", "reason", "owner__username")
@@ -90,10 +91,15 @@ class ServiceAdmin(Looking):
         """What is true of it."""
         return badge(service.status)
 
-    @admin.display(description="ready / wanted", ordering="ready")
+    @admin.display(description="ready", ordering="ready")
     def readiness(self, service: Service) -> str:
         """As the controller last saw it."""
         return f"{service.ready} / {service.target}"
+
+    @admin.display(description="reason", ordering="reason")
+    def why(self, service: Service) -> SafeString:
+        """The beginning of the reason; all of it where one points."""
+        return format_html('<span title="{}">{}</span>', service.reason, Truncator(service.reason).chars(REASON_MOST))
 
     @admin.display(description="version")
     def shown_version(self, service: Service) -> SafeString | str:

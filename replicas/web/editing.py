@@ -200,7 +200,7 @@ def _editor(
         "secrets": has_secrets(current.version if current else None) or has_secrets(of),
         "down": current is not None and current.desired == Desired.DOWN,
         "examples": [] if service else examples.examples(),
-        "base": examples.base(),
+        "base": current.version.base if current and current.version else examples.base(),
         "can": powers(request, current),
         "page": {
             "cursor": outbox.newest(),

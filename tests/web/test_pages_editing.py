@@ -9,7 +9,8 @@ import pytest
 from replicas.actions import services
 from replicas.actions.sealing import unseal
 from replicas.models import Event, Service, ServiceVersion
-from replicas.web.examples import examples
+from replicas.web import intake
+from replicas.web.examples import base, examples
 from tests import cast
 from tests.web.people import applied, browser, deployed, person, text
 
@@ -247,3 +248,11 @@ def test_characters_that_are_not_seen_are_marked_where_a_text_is_read() -> None:
         page = browser("viewer").get(path).content.decode()
         assert page.count("\u202e") == page.count(mark.format(0x202E, "\u202e")) >= 1
         assert "<b>" + mark[:4] not in page
+
+
+@pytest.mark.usefixtures("home")
+def test_both_editors_name_the_directory_of_relative_paths(tmp_path: Path) -> None:
+    client = browser("deployer")
+    assert f"Relative paths start at <code>{base()}</code>" in client.get("/new").content.decode()
+    intake.carry_out(intake.propose(text("shop"), base=str(tmp_path)), actor="ann")
+    assert f"Relative paths start at <code>{tmp_path}</code>" in client.get("/services/shop/edit").content.decode()
