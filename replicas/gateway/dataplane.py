@@ -25,6 +25,10 @@ HELD = re.compile(r"value=<(\d+)")
 BIND = re.compile(r"^    bind .*?:(\d+)(?: |$)", re.MULTILINE)
 
 
+class EntryRefused(Unexpected):
+    """An entry cannot be served, which has been said: the others are tried without it."""
+
+
 @dataclass(slots=True)
 class DataPlane:
     """`binary` is HAProxy's. After `follow`: `backends` has the figures, `problems` why an entry is not served (by id),
@@ -39,6 +43,7 @@ class DataPlane:
     _written: str = ""
     _latest: tuple[Wanted, str] | None = None
     _filed: tuple[Wanted, str] | None = None
+    _said: dict[Entry, str] = field(default_factory=dict)
     _told: dict[int, str] = field(default_factory=dict)
     _next_reload: float = 0.0
     _gone_since: float | None = None
@@ -62,6 +67,9 @@ class DataPlane:
             self._follow_old(serving, kept)
         except Unreachable as error:
             return self._unreachable(wanted, str(error))
+        except EntryRefused as error:
+            self.trouble = str(error)
+            return False
         except (Unexpected, Unreadable, OSError, subprocess.SubprocessError) as error:
             if self.trouble != str(error):
                 log.warning("gateway: %s", error)
@@ -69,6 +77,8 @@ class DataPlane:
             return False
         self.options.places.starting.unlink(missing_ok=True)  # always: one that is back at once was never seen away
         self.trouble, self._gone_since = "", None
+        for entry in serving.entries:
+            self._said.pop(entry, None)
         return True
 
     def in_flight(self, entry_id: int, name: str) -> int:
@@ -175,7 +185,7 @@ class DataPlane:
         self._refuse_busy(wanted, self._bound())
         if any(entry in self._refused for entry in wanted.entries):
             self._next_reload = now
-            raise Unexpected(next(iter(self._refused.values()))[1])
+            raise EntryRefused(next(iter(self._refused.values()))[1])
         self._check(wanted, shape)
         self._write(wanted, shape)
         runtime.reload(self.options.places.master)
@@ -209,6 +219,7 @@ class DataPlane:
                 self._refuse(entry, f"its configuration is refused by HAProxy: {alone}")
         if any(entry in self._refused for entry in wanted.entries):
             self._next_reload = 0.0
+            raise EntryRefused(f"HAProxy refuses the configuration: {said}")
         raise Unexpected(f"HAProxy refuses the configuration: {said}")
 
     def _verdict(self, wanted: Wanted, shape: str) -> str:
@@ -240,7 +251,8 @@ class DataPlane:
                 self._refuse(entry, f"port {entry.port} is in use by another program: end it, or set endpoint_port")
 
     def _refuse(self, entry: Entry, why: str) -> None:
-        if entry not in self._refused:
+        if self._said.get(entry) != why:  # it is tried again each few seconds, and said once
+            self._said[entry] = why
             log.warning("gateway: service %s has no endpoint: %s", entry.name, why)
         self._refused[entry] = (time.monotonic() + AGAIN_SECONDS, why)
         self.problems[entry.id] = why

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import processes
-from replicas.gateway import runtime, statistics
+from replicas.gateway import dataplane, runtime, statistics
 from replicas.gateway.config import POLICIES, REASONS, Options, one_line, render, shape_of
 from replicas.gateway.dataplane import free, listens
 from replicas.gateway.places import Places
@@ -114,7 +114,10 @@ def test_a_new_driver_finds_things_as_they_are(site: Site, entry: Entry) -> None
     assert pid in runtime.ask(site.places.stats, "show info")
 
 
-def test_a_port_in_use_keeps_only_its_own_service_from_being_served(site: Site, entry: Entry) -> None:
+def test_a_port_in_use_keeps_only_its_own_service_from_being_served(
+    site: Site, entry: Entry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataplane, "AGAIN_SECONDS", 0.2)
     one = site.origin(1)
     with socket.socket() as stranger:
         stranger.bind(("127.0.0.1", 0))
@@ -124,6 +127,10 @@ def test_a_port_in_use_keeps_only_its_own_service_from_being_served(site: Site, 
         eventually(site.again, 5, lambda: site.plane.trouble)
         assert "in use by another program" in site.plane.problems[8]
         assert site.ask(entry)[0] == 200
+        first = site.plane._refused[busy][0]
+        eventually(lambda: site.again() and site.plane._refused.get(busy, (first,))[0] > first, 12)
+        said = [record.getMessage() for record in caplog.records if "in use by another" in record.getMessage()]
+        assert len(said) == 1, "it is tried again and again, and said once"
     eventually(lambda: site.again() and not site.plane.problems, 12)
     assert site.ask(busy)[0] == 200
 
