@@ -108,7 +108,7 @@ def observe(now: datetime) -> World:
 COLUMNS = (
     "id", "service_id", "number", "version_number", "state", "state_since", "created_at", "outcome", "launched_at",
     "ready_at", "ended_at", "restarts", "replaces", "retire_reason", "reason", "provider", "handle", "purge",
-    "adopted_at", "probe_at", "probe_ok", "spot",
+    "adopted_at", "probe_at", "probe_ok", "probe_detail", "spot",
 )  # fmt: skip
 
 
@@ -193,6 +193,7 @@ def _add_service(world: World, row: Any, compatible: frozenset[int], move: Move 
             rollout=move.view if move else None,
             good_fits=move is not None and move.good_process == version.process_digest,
             spot=policy.spot,
+            initial_delay=policy.initial_delay,
         )
     )
 
@@ -207,6 +208,7 @@ class Policies:
     rollout: dict[str, Any]
     rollouts: RolloutPolicy
     spot: SpotPolicy | None
+    initial_delay: float
 
     def surge(self, target: int) -> Surge:
         """The rollout's bounds for a target."""
@@ -228,6 +230,7 @@ def policies(version_uid: str) -> Policies:
         rollout=service.get("rollout") or {},
         rollouts=_rollout_policy(spec, service),
         spot=spot_policy(spec),
+        initial_delay=_initial_delay(service),
     )
 
 
@@ -235,10 +238,13 @@ def _rollout_policy(spec: dict[str, Any], service: dict[str, Any]) -> RolloutPol
     """What `service.rollout` says besides the bounds."""
     rollout = service.get("rollout") or {}
     known = {name: rollout[name] for name in RolloutPolicy.__dataclass_fields__ if rollout.get(name) is not None}
-    probe = service.get("readiness_probe") or {}
-    own = probe.get("initial_delay_seconds", INITIAL_DELAY_SECONDS) + BEYOND_SECONDS
-    known["progress_deadline"] = rollout.get("progress_deadline_seconds") or own
+    known["progress_deadline"] = rollout.get("progress_deadline_seconds") or _initial_delay(service) + BEYOND_SECONDS
     return RolloutPolicy(**known, one_port=one_port(spec))
+
+
+def _initial_delay(service: dict[str, Any]) -> float:
+    probe = service.get("readiness_probe") or {}
+    return float(probe.get("initial_delay_seconds", INITIAL_DELAY_SECONDS))
 
 
 def _operations(world: World) -> dict[int, OperationView]:
@@ -288,5 +294,6 @@ def _view(row: dict[str, Any], operation: OperationView | None) -> ReplicaView:
         operation=operation,
         adopted_at=row["adopted_at"],
         probed_at=row["probe_at"] if row["probe_ok"] else None,
+        probe_failure=row["probe_detail"] if row["probe_ok"] is False else "",
         spot=row["spot"],
     )

@@ -1,13 +1,14 @@
 """The status of a service and the sentence that explains it, derived from its replicas and from nothing else."""
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 from replicas.core.history import ended_at, failures, forgiven
 from replicas.core.planner import Plan
 from replicas.core.rollout import serves
 from replicas.core.values import Desired, ReplicaState, ServiceStatus
 from replicas.core.views import ReplicaView, ServiceView
-from replicas.core.wording import after, named
+from replicas.core.wording import after, at, named
 
 S = ReplicaState
 DOING = {
@@ -31,7 +32,7 @@ def status(service: ServiceView, replicas: Sequence[ReplicaView], plan_: Plan | 
     """
     live = [replica for replica in replicas if not replica.state.ended]
     if service.desired is Desired.DOWN:
-        return _down(replicas, live)
+        return _down(service, replicas, live)
     ready = sum(serves(service, replica) for replica in live)
     if ready:
         return ServiceStatus.READY, _with_leftovers(_ready(service, live, ready, plan_), replicas)
@@ -39,9 +40,9 @@ def status(service: ServiceView, replicas: Sequence[ReplicaView], plan_: Plan | 
     return state, _with_leftovers(reason, replicas)
 
 
-def _down(replicas: Sequence[ReplicaView], live: Sequence[ReplicaView]) -> Verdict:
+def _down(service: ServiceView, replicas: Sequence[ReplicaView], live: Sequence[ReplicaView]) -> Verdict:
     if live:
-        return ServiceStatus.SHUTTING_DOWN, f"going down: {_what_they_do(live)}"
+        return ServiceStatus.SHUTTING_DOWN, f"going down: {_what_they_do(service, live)}"
     left = _leftovers(replicas)
     if left:
         return ServiceStatus.FAILED_CLEANUP, f"down, but {_left(left)}"
@@ -58,7 +59,7 @@ def _ready(service: ServiceView, live: Sequence[ReplicaView], ready: int, plan_:
     if apart:
         parts.append(f"{apart} more ready without traffic")
     if others:
-        parts.append(_what_they_do(others))
+        parts.append(_what_they_do(service, others))
     return "; ".join(parts)
 
 
@@ -66,7 +67,7 @@ def _none_ready(
     service: ServiceView, replicas: Sequence[ReplicaView], live: Sequence[ReplicaView], plan_: Plan | None
 ) -> Verdict:
     none = f"0 of {service.target} ready"
-    going_on = f"; {_what_they_do(live)}" if live else ""
+    going_on = f"; {_what_they_do(service, live)}" if live else ""
     if service.target == 0:
         return ServiceStatus.NO_REPLICA, f"no replica is wanted{going_on}"
     if plan_ is not None and plan_.halted:
@@ -83,7 +84,7 @@ def _say_failed(failure: ReplicaView | None) -> str:
     return f"; replica {failure.number} failed{after(failure.reason)}" if failure is not None else ""
 
 
-def _what_they_do(live: Iterable[ReplicaView]) -> str:
+def _what_they_do(service: ServiceView, live: Iterable[ReplicaView]) -> str:
     """replica 4 is going down: exited with code 7, replicas 5 and 6 are being launched."""
     by_state: dict[ReplicaState, list[ReplicaView]] = {}
     for replica in sorted(live, key=lambda replica: replica.number):
@@ -94,8 +95,21 @@ def _what_they_do(live: Iterable[ReplicaView]) -> str:
         if group:
             verb = "is" if len(group) == 1 else "are"
             why = after(group[0].reason) if len(group) == 1 and state in EXPLAINED else ""
+            if state is S.STARTING:
+                why = _not_yet(service, group)
             parts.append(f"{named([replica.number for replica in group])} {verb} {DOING[state]}{why}")
     return ", ".join(parts)
+
+
+def _not_yet(service: ServiceView, starting: Sequence[ReplicaView]) -> str:
+    """What the probe of the first that is starting got, and until when it may take; nothing while that is not known."""
+    first = next((replica for replica in starting if replica.probe_failure), None)
+    if first is None:
+        return ""
+    if first.launched_at is None or first.version != service.version:
+        return after(first.probe_failure)
+    until = at(first.launched_at + timedelta(seconds=service.initial_delay))
+    return f"{after(first.probe_failure)} (replica {first.number} has until {until} to become ready)"
 
 
 def _last_failure(service: ServiceView, replicas: Iterable[ReplicaView]) -> ReplicaView | None:

@@ -41,6 +41,7 @@ class ReplicaView:
     replaces. `in_flight`: requests it is serving, None where nothing measures them. `ready_at`: when it was ready for
     the first time. `adopted_at`: when it was given the number of its version. `probed_at`: when its readiness probe
     passed, as far as that was written down; None when it failed since.
+    `probe_failure`: what its last readiness probe got, "" where that passed or none was written down.
     `reason`: of an ended replica, why it ended (not who cleaned up). `spot`: it may be taken back, False: it is on
     demand; None where nobody said.
     """
@@ -63,6 +64,7 @@ class ReplicaView:
     in_flight: int | None = None
     adopted_at: datetime | None = None
     probed_at: datetime | None = None
+    probe_failure: str = ""
     spot: bool | None = None
 
 
@@ -150,8 +152,9 @@ class ServiceView:
     `forgiven_at`: failures before it do not count (the user asked to try again, or a new version came).
     `proven`: a replica of the active version that had not ended by then has been ready, also one out of sight by now.
     `rollout`: the latest, going on or ended; None for a service that is older than rollouts are. `good_fits`: the
-    version that it turns back to asks for the same process as the active one. `spot`: the mix of the active version;
-    None where each launch takes what its resources say.
+    version that it turns back to asks for the same process as the active one. `initial_delay`: seconds from a launch in
+    which a replica of the active version may become ready. `spot`: the mix of the active version; None where each
+    launch takes what its resources say.
     """
 
     id: int
@@ -168,4 +171,5 @@ class ServiceView:
     policy: RolloutPolicy = RolloutPolicy()
     rollout: RolloutView | None = None
     good_fits: bool = False
+    initial_delay: float = 1200.0
     spot: SpotPolicy | None = None

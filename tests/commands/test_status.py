@@ -7,7 +7,7 @@ from pathlib import Path
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from replicas.actions import operations, services
+from replicas.actions import operations, replicas, services
 from replicas.core.values import ServiceStatus
 from replicas.management.standing import standing
 from replicas.models import Lease, Replica
@@ -111,9 +111,16 @@ def test_services_that_are_down_are_hidden_unless_asked_for(run: Run, yaml: Path
     acts.report(ServiceStatus.DOWN, "down")
     assert run("status").out.startswith("No service is up.")
     assert "DOWN" in run("status", "--all").out
-    assert "DOWN" in run("status", "web").out
+    assert "0/0" in run("status", "web").out, "none is wanted of it"
     assert json.loads(run("status", "--json").out) == []
     assert json.loads(run("status", "--json", "--all").out)[0]["status"] == "DOWN"
+
+
+def test_one_that_does_not_become_ready_says_what_its_probe_gets(run: Run, yaml: Path, controller: Lease) -> None:
+    run("apply", yaml)
+    replica = acts.starting(acts.service())
+    assert replicas.note_probe(replica.pk, actor="probe", probe_detail="connection refused", probe_ok=False)
+    assert "not ready yet: connection refused" in run("status", "web").out
 
 
 def numbers(run: Run, *options: str) -> list[int]:

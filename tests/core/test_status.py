@@ -30,6 +30,14 @@ class TestReady:
         rows = [*ready(1, 2), replica(4, S.STARTING)]
         assert told(web(target=3), rows) == (Status.READY, "2 of 3 ready; replica 4 is starting")
 
+    def test_one_that_does_not_become_ready_says_what_its_probe_got_and_until_when_it_may(self) -> None:
+        starting = replica(4, S.STARTING, launched_at=ago(60), probe_failure="connection refused")
+        late = "connection refused (replica 4 has until 12:04:00 UTC to become ready)"
+        service = web(target=3, initial_delay=300.0)
+        assert told(service, [*ready(1, 2), starting])[1] == f"2 of 3 ready; replica 4 is starting: {late}"
+        both = [*ready(1), starting, replica(5, S.STARTING, launched_at=ago(1))]
+        assert told(service, both)[1] == f"1 of 3 ready; replicas 4 and 5 are starting: {late}"
+
     def test_others_are_told_by_what_they_do(self) -> None:
         rows = [*ready(1), *(replica(n, S.PENDING) for n in (2, 3)), replica(4, S.NOT_READY, reason="HTTP 503")]
         expected = "1 of 4 ready; replicas 2 and 3 are waiting for launch, replica 4 is not ready: HTTP 503"

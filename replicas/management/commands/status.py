@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from replicas import clock
-from replicas.core.values import RolloutState
+from replicas.core.values import Desired, ReplicaState, RolloutState
 from replicas.management.following import News, control_plane_runs
 from replicas.management.printing import age, table
 from replicas.management.standing import Standing, standing, standing_row
@@ -110,7 +110,7 @@ def _service_cells(each: Standing) -> tuple[object, ...]:
     return (
         service.name,
         service.status,
-        f"{each.ready}/{service.target}",
+        f"{each.ready}/{service.target if service.desired == Desired.UP else 0}",
         version,
         service.endpoint or "-",
         service.reason,
@@ -130,6 +130,8 @@ def _replica_cells(shown: Any) -> tuple[object, ...]:
     if replica.ready_at is not None and replica.state in ("READY", "NOT_READY"):
         ready_for = age(replica.ready_at, now)
     why = f"waits for {waits_for}" if waits_for else replica.reason
+    if replica.state == ReplicaState.STARTING and replica.probe_ok is False:
+        why = f"not ready yet: {replica.probe_detail}"
     return (
         replica.number,
         replica.state,
