@@ -68,6 +68,8 @@ def test_from_an_empty_home_to_a_service_that_is_going_down(home: Path, tmp_path
     code, out, _ = shell("status", "--json")
     assert json.loads(out)[0]["name"] == "web"
     assert shell("scale", "web", "x")[0] == 2
+    code, _, err = shell("bogus")
+    assert (code, "Unknown command: 'bogus'" in err) == (2, True)
     assert shell("scale", "bew", "1")[0] == 4
     assert shell("down", "web", "--wait")[0] == 5
 
