@@ -175,7 +175,7 @@ def test_history_beyond_the_cap_keeps_equal(desk: Desk, page: Page, name: str) -
 NORMAL = """() => {
   const copy = document.querySelector("main").cloneNode(true);
   for (const node of copy.querySelectorAll("time")) node.textContent = node.dateTime ? "then" : "";
-  const moving = "#start-bar, #traffic, .log-place, [name=csrfmiddlewaretoken]";
+  const moving = "#start-bar, #traffic, .share, .log-place, [name=csrfmiddlewaretoken]";
   for (const node of copy.querySelectorAll(moving)) node.remove();
   return copy.innerHTML;
 }"""
