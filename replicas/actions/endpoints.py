@@ -2,9 +2,11 @@
 
 from collections.abc import Collection
 from typing import Any
+from urllib.parse import urlsplit
 
 from replicas import clock
 from replicas.actions.transition import change, locked, writing
+from replicas.config import Config
 from replicas.core.values import Desired
 from replicas.models import Service
 
@@ -24,6 +26,27 @@ def holder(port: int, name: str) -> str | None:
 def refusal(port: int, other: str) -> str:
     """Why nobody else can have the port of `other`, in the words of complaints: the field comes first."""
     return f"service.endpoint_port {port} is the port of service {other}: choose another, or take {other} down"
+
+
+def own_use(port: int, config: Config) -> str:
+    """Why no service can have the port, as the control plane itself has it; "" where it has not."""
+    whose = ""
+    if port == config.gateway_port and config.gateway:
+        whose = "the gateway's, for all services (ROLLCALL_GATEWAY_PORT)"
+    elif config.replica_port_first <= port <= config.replica_port_last:
+        whose = "one of those that replicas get (ROLLCALL_REPLICA_PORT_FIRST to _LAST)"
+    elif port == _dashboard(config):
+        whose = "the dashboard's own"
+    return f"service.endpoint_port {port} is {whose}: choose another" if whose else ""
+
+
+def _dashboard(config: Config) -> int | None:
+    """The port of the control plane that was noted last, whether it runs now or is to come back; None for none."""
+    try:
+        *_, url = (config.run / "up.pid").read_text().split()
+        return urlsplit(url).port
+    except (OSError, ValueError):
+        return None
 
 
 def _keeps(service: Service, port: int) -> bool:

@@ -200,10 +200,14 @@ def _complaints(spec: Spec, provider: Provider) -> list[str]:
 
 
 def _port_taken(spec: Spec) -> list[str]:
-    """The complaint about an `endpoint_port` of another service; `services.apply` asks again, in its lock."""
+    """The complaint about an `endpoint_port` of another service, for which `services.apply` asks again in its lock, or
+    of the control plane itself."""
     port = spec.service.endpoint_port
-    other = endpoints.holder(port, spec.name) if port else None
-    return [endpoints.refusal(port, other)] if port and other else []
+    if not port:
+        return []
+    other = endpoints.holder(port, spec.name)
+    found = endpoints.refusal(port, other) if other else endpoints.own_use(port, settings.ROLLCALL)
+    return [found] if found else []
 
 
 def refuse(document: Document, complaints: Iterable[str]) -> None:

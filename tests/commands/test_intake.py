@@ -1,5 +1,6 @@
 """The one way from a text to a version: what is kept, what is copied, what is refused, and what is left behind."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,22 @@ def test_a_port_of_another_service_is_refused_at_its_line(config: Config) -> Non
     assert fault.startswith(f"line {line}") or f":{line}" in fault, fault
     assert "18000 is the port of service web: choose another, or take web down" in fault
     assert intake.propose(asking, name="web").kind == "update"
+
+
+@pytest.mark.parametrize(
+    ("port", "whose"),
+    [(8765, "the dashboard's own"), (8801, "ROLLCALL_GATEWAY_PORT"), (20000, "that replicas get"), (18000, "")],
+)
+def test_a_port_of_the_control_plane_itself_is_refused(port: int, whose: str, config: Config, settings: Any) -> None:
+    settings.ROLLCALL = dataclasses.replace(settings.ROLLCALL, gateway=True, gateway_port=8801)
+    (settings.ROLLCALL.run / "up.pid").write_text("1 2 http://127.0.0.1:8765/")
+    asking = TRIVIAL.replace("service:\n", f"service:\n  endpoint_port: {port}\n")
+    if not whose:
+        assert intake.propose(asking).kind == "create"
+        return
+    (fault,) = faults(asking)
+    assert whose in fault
+    assert fault.endswith(": choose another")
 
 
 def test_a_proposal_without_files_warns_of_nothing(config: Config) -> None:
