@@ -121,15 +121,20 @@ def test_inside_a_running_loop(servers: Servers):
 
 def test_refused_connections_are_cheap(servers: Servers):
     good = servers.answering(http("200 OK"))
+
+    def least(port: int, error: str | None) -> float:
+        """CPU seconds of a sweep, the best of three: what else the machine does only adds to it."""
+        taken = []
+        for _ in range(3):
+            began = time.process_time()
+            results = sweep(requests_to([port] * 500, 5))
+            taken.append(time.process_time() - began)
+            assert {result.error for result in results} == {error}
+        return min(taken)
+
     with refusing() as port:
-        sweep(requests_to([port] * 10, 5))
-        began = time.process_time()
-        results = sweep(requests_to([port] * 500, 5))
-        refused = time.process_time() - began
-    began = time.process_time()
-    sweep(requests_to([good] * 500, 5))
-    assert {result.error for result in results} == {"refused"}
-    assert refused < time.process_time() - began
+        refused = least(port, "refused")
+    assert refused < least(good, None)
 
 
 # --- the fake scheme

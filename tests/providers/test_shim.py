@@ -147,7 +147,7 @@ def test_who_ignores_sigterm_is_killed_after_the_grace_and_that_is_no_success(be
 
 
 def test_an_end_with_code_0_that_left_something_to_kill_is_no_success(bench: Bench) -> None:
-    script = "(trap '' TERM; while :; do sleep 0.05; done) & trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    script = "trap 'exit 0' TERM; (trap '' TERM; echo up; while :; do sleep 0.05; done) & while :; do sleep 0.05; done"
     running = bench.start(script)
     bench.printed(b"up")
     bench.control.stop(0.5)

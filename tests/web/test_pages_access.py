@@ -6,9 +6,9 @@ import pytest
 from django.http import HttpResponse
 from django.urls import URLPattern, reverse
 
-from replicas.actions import services
-from replicas.core.values import Desired
-from replicas.models import Operation, Replica, Service
+from replicas.actions import notices, services
+from replicas.core.values import Desired, NoticeKind
+from replicas.models import NoticeChannel, Operation, Replica, Service
 from replicas.web import urls
 from tests import cast
 from tests.web.people import browser, deployed, person, text
@@ -31,10 +31,11 @@ OPERATES = {
     "bulk-operations",
 }
 ADMINISTERS = {each.name for each in urls.administers}
-DEPLOYS = {"new", "edit", "check", "up", "rollback"}
+DEPLOYS = {"new", "edit", "check", "schema", *(each.name for each in urls.deploys)}
 OF_LOGS = {each.name for each in urls.log_urls}
 ROLES = ["stranger", "viewer", "operator", "deployer", "root"]
 POSTED = {"target": "3", "expected": "1", "text": text(), "verb": "restart", "names": "web", "days": "1"}
+POSTED |= {"name": "y", "service": "web", "url": "https://y/", "occasions": "failed"}
 
 
 def every() -> list[URLPattern]:
@@ -47,14 +48,17 @@ def address(pattern: URLPattern) -> str:
     """The address of the pattern for the one service, replica and operation that there is."""
     replica = Replica.objects.get()
     known = {"name": "web", "number": replica.number, "operation_id": Operation.objects.get().pk}
+    known["channel_id"] = NoticeChannel.objects.get().pk
     wanted = {name: known[name] for name in pattern.pattern.converters}
     return reverse(pattern.name, kwargs=wanted)
 
 
 @pytest.fixture(autouse=True)
 def one_of_each() -> None:
-    """A service with one replica in launch."""
-    cast.pending(deployed())
+    """A service with one replica in launch, and somebody who is told about it."""
+    service = cast.pending(deployed()).service
+    given = {"service": service, "occasions": notices.ALL, "actor": "ann"}
+    notices.add("x", NoticeKind.WEBHOOK, "https://x/", "x", **given)
 
 
 def ask(role: str | None, pattern: URLPattern, json: bool = False) -> HttpResponse:
