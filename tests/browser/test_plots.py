@@ -62,7 +62,7 @@ def test_what_was_measured_is_drawn_with_its_gap(visit: Visit, clerk: Scribe, na
         assert path(page, "3xx") == path(page, "4xx") == ""
         expect(figure(page, "2xx")).to_have_text("16")
         expect(figure(page, "5xx")).to_have_text("4")
-        expect(figure(page, "p95")).to_have_text("84 ms")
+        expect(figure(page, "p95")).to_have_text(re.compile(r"^8\d ms$"))  # 84, within 6 % where a step has several
         expect(figure(page, "in_flight")).to_have_text("4")
         expect(figure(page, "wanted")).to_have_text("2")
         expect(page.locator("#plot-summary")).to_contain_text("Requests/s: 2xx 16, 3xx 0, 4xx 0, 5xx 4, asked 20.")
