@@ -62,7 +62,7 @@ def assert_nothing_left(scene: Scene, row: Row) -> None:
     marked = [pid for pid in scene.plane.everything() if row["uid"] in processes.environment(pid).values()]
     assert marked == []
     left = {path.name for path in (scene.plane.home / "replicas" / row["uid"]).iterdir()}
-    assert left <= {"lock", "run.log", "setup.log"}
+    assert left <= {"lock", "run.log", "run.log.times", "setup.log"}
 
 
 @pytest.mark.parametrize(
