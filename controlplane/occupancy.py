@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane import processes
+from replicas.supervision import LOCK, NOTE, noted
 
 
 class Occupied(Exception):
@@ -30,7 +31,7 @@ class Occupant:
 
 def occupy(home: Path, run: Path) -> int:
     """Take the lock of the home (in its run directory). The descriptor holds it until closed. Raises Occupied."""
-    descriptor = os.open(run / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(run / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -48,19 +49,16 @@ def occupy(home: Path, run: Path) -> int:
 
 def note(run: Path, url: str) -> None:
     """Write down that this process is the one, for `occupant`. Only the holder of the lock may."""
-    draft = run / f"up.pid.{os.getpid()}"
+    draft = run / f"{NOTE}.{os.getpid()}"
     draft.write_text(f"{os.getpid()}\n{processes.start_ticks(os.getpid())}\n{url}\n")
-    os.replace(draft, run / "up.pid")
+    os.replace(draft, run / NOTE)
 
 
 def occupant(run: Path) -> Occupant | None:
     """Who was noted last, if it still runs."""
-    try:
-        pid, started, url = (run / "up.pid").read_text().split()
-        found = Occupant(int(pid), int(started), url)
-    except (OSError, ValueError):
-        return None
-    return found if found.running else None
+    told = noted(run)
+    found = Occupant(*told) if told else None
+    return found if found and found.running else None
 
 
 def forget(run: Path) -> None:
@@ -68,4 +66,4 @@ def forget(run: Path) -> None:
     holder = occupant(run)
     if holder is not None and holder.pid == os.getpid():
         with contextlib.suppress(FileNotFoundError):
-            (run / "up.pid").unlink()
+            (run / NOTE).unlink()

@@ -21,6 +21,7 @@ from replicas.config import Config, unknown_variables
 from replicas.gateway.binary import OFF, find
 from replicas.models import Heartbeat, Replica
 from replicas.models.fields import ALIVE
+from replicas.supervision import LOCK
 
 PARTS = ("web", "controller", "long", "short")
 LATE = timedelta(seconds=8)
@@ -194,7 +195,7 @@ def gateway(config: Config, environ: Mapping[str, str]) -> Finding:
 def holder(run: Path) -> bool | None:
     """Whether a supervisor holds the lock of the home; None where none ever did."""
     try:
-        descriptor = os.open(run / "up.lock", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(run / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:

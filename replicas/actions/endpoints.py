@@ -9,6 +9,7 @@ from replicas.actions.transition import change, locked, writing
 from replicas.config import Config
 from replicas.core.values import Desired
 from replicas.models import Service
+from replicas.supervision import noted
 
 
 def asked_port(spec: Any) -> int | None:
@@ -42,10 +43,10 @@ def own_use(port: int, config: Config) -> str:
 
 def _dashboard(config: Config) -> int | None:
     """The port of the control plane that was noted last, whether it runs now or is to come back; None for none."""
+    told = noted(config.run)
     try:
-        *_, url = (config.run / "up.pid").read_text().split()
-        return urlsplit(url).port
-    except (OSError, ValueError):
+        return urlsplit(told[2]).port if told else None
+    except ValueError:  # a note that somebody has damaged
         return None
 
 

@@ -27,7 +27,6 @@ PAGE = 5000  # events that one look takes
 LONGEST_TITLE = 300
 RETRY_SECONDS, RETRY_FACTOR, LONGEST_RETRY = 10.0, 3.0, 3600.0
 ALL = tuple(occasion.value for occasion in Occasion)
-KIND_WORDS = ("service", "rollout", "replica")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,8 @@ COMPLAINT_SECONDS = 60.0
 SETTLE_SECONDS = 0.01  # changes come in bursts: one tick for all of them
 REST = 2.0  # times a tick's CPU time, between ticks: in a burst the controller takes a third of a core at most
 ROUNDS = 3  # a plan may make another one possible at once
-MOST_ACTIONS = (
-    100  # of a service in one round: a thousand launches of one keep neither the others nor the lease waiting
-)
+# Of a service in one round: a thousand launches of one keep neither the others nor the lease waiting.
+MOST_ACTIONS = 100
 
 
 class Loop:
