@@ -25,6 +25,8 @@ THREADS = {
     "replicas/providers/shim_output.py",
     "replicas/web/offload.py",  # queries of websockets, outside the one thread of Django's
 }
+# Where time is measured: the limits' own rule, the benchmarks' tests, and the long runs that print what they measure.
+MEASURING = ("tests/support/patience.py", "tests/benchmarks/", "tests/chaos/", "tests/core/explore")
 # The clock and other sources of surprise that the pure core must not read.
 IMPURE = {
     *("time", "datetime.now", "random", "secrets", "uuid", "os", "io", "socket", "subprocess", "threading", "asyncio"),
@@ -138,6 +140,31 @@ def test_tests_wait_by_asking() -> None:
             sleeps = isinstance(node, ast.Call) and ast.unparse(node.func) == "time.sleep"
             if sleeps and not any(first <= node.lineno <= last for first, last in loops):
                 assert "#" in lines[node.lineno - 1], f"{name_of(path)}:{node.lineno} sleeps without a reason"
+
+
+def test_tests_hold_no_time_of_a_clock() -> None:
+    """An upper bound in seconds is `within` or `spent`, which allow for a machine that is slow or busy."""
+    for path in sources("tests"):
+        if name_of(path).startswith(MEASURING):
+            continue
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
+                assert not list(below(node.test)), f"{name_of(path)}:{node.lineno} is a bound of the clock"
+            if isinstance(node, ast.Attribute) and not name_of(path).startswith(
+                ("tests/benchmarks", "tests/core/explore")
+            ):
+                assert node.attr not in {"process_time", "perf_counter"}, (
+                    f"{name_of(path)}:{node.lineno} is a benchmark"
+                )
+
+
+def below(test: ast.Compare) -> Iterator[ast.expr]:
+    """The readings of a clock that must be less than something."""
+    terms = [test.left, *test.comparators]
+    for less, op, more in zip(terms, test.ops, terms[1:], strict=False):
+        small = less if isinstance(op, ast.Lt | ast.LtE) else more if isinstance(op, ast.Gt | ast.GtE) else None
+        if small is not None and "monotonic()" in ast.unparse(small):
+            yield small
 
 
 def test_docs_list_every_setting_with_its_default() -> None:

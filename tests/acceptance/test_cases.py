@@ -62,15 +62,11 @@ def test_ten_replicas_hang_and_the_others_are_still_probed_on_time(scene: Scene,
     scene.deploy("hanging", text, 40, ready=False)
     eventually(lambda: len(scene.rows.replicas("hanging", "READY")) == 35, 90, lambda: scene.told("hanging"))
     # Each hanging one is in the middle of a probe of five seconds, at any time.
-    late = []
     for number in (6, 20, 40):
-        began = time.monotonic()
         (tmp_path / str(number)).touch()
-        scene.wait_state("hanging", number, "NOT_READY", timeout=5)
-        late.append(time.monotonic() - began)
+        scene.wait_state("hanging", number, "NOT_READY", timeout=2.5)  # less than half of what a hanging one takes
         (tmp_path / str(number)).unlink()
-        scene.wait_state("hanging", number, "READY", timeout=5)
-    assert min(late) < 2.5, late  # less than half of what a hanging one takes
+        scene.wait_state("hanging", number, "READY", timeout=2.5)
     assert [row["number"] for row in scene.rows.replicas("hanging", "STARTING")] == [1, 2, 3, 4, 5]
 
 

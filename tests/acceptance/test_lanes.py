@@ -10,6 +10,7 @@ from controlplane.vigil import SILENT_SECONDS
 from tests.acceptance import texts
 from tests.acceptance.blocking import BlockedLogs
 from tests.acceptance.scene import Scene
+from tests.support.patience import within
 from tests.support.polling import eventually
 
 MARGIN_SECONDS = 4.0
@@ -37,10 +38,9 @@ def test_while_all_long_workers_are_at_work_probes_beats_and_logs_go_on(busy: Sc
         scene.wait_state("steady", 1, "NOT_READY", timeout=15)
         sick.unlink()
         scene.wait_state("steady", 1, "READY", timeout=15)
-        asked = time.monotonic()
-        answer = scene.person.session.get(f"{scene.plane.url}/services/steady/replicas/1/", timeout=5)
+        with within(5):
+            answer = scene.person.session.get(f"{scene.plane.url}/services/steady/replicas/1/", timeout=30)
         assert answer.status_code == 200
-        assert time.monotonic() - asked < 5
         # For so long that a pool without a heartbeat would have been replaced.
         until = held + SILENT_SECONDS + MARGIN_SECONDS
         while time.monotonic() < until:

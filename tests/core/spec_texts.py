@@ -1,8 +1,6 @@
 """Short texts of specs for the tests, and what `parse` says of them."""
 
 import textwrap
-import time
-from collections.abc import Callable
 
 from replicas.core.spec import Spec, SpecErrors, parse
 
@@ -36,15 +34,3 @@ def fault(text: str | bytes, **given: object) -> str:
     found = faults(text, **given)
     assert len(found) == 1, found
     return found[0]
-
-
-def seconds(work: Callable[[], object], limit: float) -> float:
-    """CPU seconds that the work takes: the best of up to five goes, as a collection of garbage may fall into one."""
-    best = float("inf")
-    for _ in range(5):
-        began = time.process_time()
-        work()
-        best = min(best, time.process_time() - began)
-        if best < limit:
-            break
-    return best

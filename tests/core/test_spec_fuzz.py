@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from replicas.core.spec import MASK, Parsed, Spec, SpecErrors, hardcoded_port, parse, schema
 from replicas.core.spec.loader import load
-from tests.core.spec_texts import seconds
 from tests.core.test_spec_examples import LLM
 from tests.fuzz.effort import fuzzed
+from tests.support.patience import spent
 
 LIMIT = 0.1  # seconds of CPU for one text
 WORDS = [
@@ -80,7 +80,7 @@ def _read(text: str | bytes, **kept: Any) -> Parsed | SpecErrors:
 
 def _check(text: str | bytes) -> None:
     result = _read(text)
-    assert seconds(lambda: _read(text), LIMIT) < LIMIT
+    assert spent(lambda: _read(text), LIMIT) < LIMIT
     if isinstance(result, SpecErrors):
         assert result.errors
         assert all(error.line >= 1 and error.column >= 1 and error.message for error in result.errors)

@@ -3,7 +3,8 @@
 import pytest
 
 from replicas.core.spec.loader import MAX_ALIASES, MAX_BYTES, MAX_DEPTH, MAX_NODES
-from tests.core.spec_texts import fault, faults, read, seconds, service, web
+from tests.core.spec_texts import fault, faults, read, service, web
+from tests.support.patience import spent
 
 SOON = 0.1  # seconds of CPU for any text
 
@@ -147,14 +148,14 @@ def _merge_bomb() -> str:
 )
 def test_limits_hold_at_once(text: str, found: str) -> None:
     assert found in fault(text)
-    assert seconds(lambda: faults(text), SOON) < SOON
+    assert spent(lambda: faults(text), SOON) < SOON
 
 
 @pytest.mark.parametrize("line", ["k{}: 1", "  A{}: yes", "{}x: {{}}"])
 def test_thousands_of_faults_are_told_as_the_first_fifty(line: str) -> None:
     text = "name: web\nenvs:\n  B: x\n" + "\n".join(line.format(number) for number in range(2400))
     found = faults(text)
-    assert seconds(lambda: faults(text), SOON) < SOON
+    assert spent(lambda: faults(text), SOON) < SOON
     assert len(found) == 51
     assert found[-1].endswith("more errors follow from here on")
 

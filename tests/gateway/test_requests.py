@@ -16,6 +16,7 @@ import pytest
 from replicas.gateway.values import Entry
 from replicas.gateway.values import entry as entry_of
 from tests.gateway.conftest import Site
+from tests.support.patience import within
 from tests.support.polling import eventually
 
 MEGABYTE = 1_000_000
@@ -60,9 +61,10 @@ def test_a_stream_arrives_as_it_is_sent(site: Site, served: Entry) -> None:
     with socket.create_connection(("127.0.0.1", served.port), timeout=5) as link:
         link.sendall(b"GET /events HTTP/1.1\r\nHost: web\r\n\r\n")
         began, data = time.monotonic(), b""
-        while b"data: 3\n" not in data:
-            data += link.recv(4096)
-        assert 0.2 < time.monotonic() - began < 5
+        with within(5):
+            while b"data: 3\n" not in data:
+                data += link.recv(4096)
+        assert time.monotonic() - began > 0.2
 
 
 def test_a_client_that_leaves_ends_the_stream_at_the_replica(site: Site, served: Entry) -> None:
@@ -114,9 +116,8 @@ def test_one_that_hangs_does_not_hold_up_the_others(site: Site, entry: Entry) ->
     links = [socket.create_connection(("127.0.0.1", entry.port)) for _ in range(1)]
     links[0].sendall(b"GET /slow?10 HTTP/1.1\r\nHost: web\r\n\r\n")
     eventually(lambda: site.again() and sum(site.plane.in_flight(entry.id, n) for n in ("r1", "r2")) == 1, 5)
-    began = time.monotonic()
-    assert all(site.ask(entry)[0] == 200 for _ in range(10))
-    assert time.monotonic() - began < 8
+    with within(8):
+        assert all(site.ask(entry)[0] == 200 for _ in range(10))
     links[0].close()
 
 
@@ -127,9 +128,10 @@ def test_a_full_replica_has_a_queue_with_an_end(site: Site, entry: Entry) -> Non
         link.sendall(b"GET /slow?10 HTTP/1.1\r\nHost: web\r\n\r\n")
         eventually(lambda: site.again() and site.plane.in_flight(entry.id, "r1") == 1, 5)
         began = time.monotonic()
-        status, headers, body = site.ask(full)
+        with within(8):
+            status, headers, body = site.ask(full)
         assert (status, headers["retry-after"], body["error"]) == (503, "1", 503)
-        assert 0.8 < time.monotonic() - began < 8
+        assert time.monotonic() - began > 0.8
 
 
 def test_silence_beyond_the_timeout_is_a_504(site: Site, entry: Entry) -> None:
@@ -157,8 +159,9 @@ def test_a_request_is_held_for_so_long_and_no_longer(site: Site, entry: Entry) -
     held = dataclasses.replace(entry, hold=1)
     site.serve(held, reason="it has been scaled to zero")
     began = time.monotonic()
-    assert site.ask(held)[2]["reason"] == "it has been scaled to zero"
-    assert 0.8 < time.monotonic() - began < 8
+    with within(8):
+        assert site.ask(held)[2]["reason"] == "it has been scaled to zero"
+    assert time.monotonic() - began > 0.8
 
 
 def test_a_token_is_asked_for_and_is_nowhere_in_the_clear(site: Site, entry: Entry) -> None:

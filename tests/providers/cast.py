@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from replicas.providers import cgroups, procs
 from replicas.providers.base import Gone, Launched, LaunchOrder, Provider, Waiting
 from tests.support import polling
+from tests.support.patience import Patience
 
 T = TypeVar("T")
 SERVER = "exec /usr/bin/python3 -m http.server $PORT --bind 127.0.0.1"
@@ -52,18 +53,18 @@ class Cast:
 
     def launch(self, order: LaunchOrder, seconds: float = 60.0) -> Launched:
         """Take a launch to its end as jobs do: the checkpoint goes through JSON, and waits end early when they may."""
-        checkpoint, deadline = None, time.monotonic() + seconds
+        checkpoint, patience = None, Patience(seconds)
         while isinstance(step := self.provider.launch(order, checkpoint), Waiting):
-            assert time.monotonic() < deadline, f"the launch still waits: {step.reason}"
+            assert not patience.over(), f"the launch still waits: {step.reason}"
             checkpoint = self.pause(step)
         json.dumps(step.handle)
         return step
 
     def down(self, order: LaunchOrder, handle: Any = None, grace: float = 5.0, seconds: float = 60.0) -> Gone:
         """Take a down to its end."""
-        checkpoint, deadline = None, time.monotonic() + seconds
+        checkpoint, patience = None, Patience(seconds)
         while isinstance(step := self.provider.down(order, handle, timedelta(seconds=grace), checkpoint), Waiting):
-            assert time.monotonic() < deadline, f"the down still waits: {step.reason}"
+            assert not patience.over(), f"the down still waits: {step.reason}"
             checkpoint = self.pause(step)
         return step
 

@@ -135,11 +135,9 @@ def test_a_script_with_faults_is_refused_at_their_place(cast: Cast) -> None:
     assert cast.provider.check({}) == []
 
 
-def test_a_thousand_replicas_cost_little(cast: Cast) -> None:
-    began = time.process_time()
+def test_a_thousand_replicas_are_a_small_file_each(cast: Cast) -> None:
     handles = [cast.provider.launch(cast.order(f"r{n}"), None).handle for n in range(1000)]
     assert all(cast.provider.inspect(handle).kind == "running" for handle in handles)
-    assert time.process_time() - began < 3
     files = list((cast.home / "fake").iterdir())
     assert len(files) == 1000
     assert max(each.stat().st_size for each in files) < 300

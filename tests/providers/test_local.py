@@ -20,6 +20,7 @@ from replicas.providers.local import LocalProvider
 from tests.providers.cast import SERVER, Cast, eventually, owner_is_root
 from tests.providers.test_ports import listen
 from tests.support import trees
+from tests.support.patience import within
 
 GRACE = timedelta(seconds=5)
 DEAF = "trap '' TERM; echo deaf; while :; do sleep 0.1; done"
@@ -102,10 +103,9 @@ def test_a_shorter_grace_in_a_later_step_counts(local: Cast) -> None:
     local.printed(launched.handle, b"deaf")
     step = local.provider.down(order, launched.handle, timedelta(seconds=1000), None)
     assert isinstance(step, Waiting)
-    began = time.monotonic()
-    local.provider.down(order, launched.handle, timedelta(seconds=0.2), step.checkpoint)
-    local.down(order, launched.handle, grace=0.2)
-    assert time.monotonic() - began < 20
+    with within(20):
+        local.provider.down(order, launched.handle, timedelta(seconds=0.2), step.checkpoint)
+        local.down(order, launched.handle, grace=0.2)
 
 
 def test_a_down_without_grace_is_one_step(local: Cast) -> None:
@@ -266,14 +266,6 @@ def test_memory_above_the_limit_ends_the_replica_with_that_reason(local: Cast) -
         pytest.skip("this machine lets us set no limits")
     assert seen.code == 137
     assert "more memory than resources.memory" in seen.detail
-
-
-def test_a_launch_costs_little(local: Cast) -> None:
-    local.down(local.order("r0"), local.launch(local.order("r0")).handle)
-    before = time.process_time()
-    for number in range(10):
-        local.launch(local.order(f"r{number}"))
-    assert (time.process_time() - before) / 10 < 0.03
 
 
 def test_a_home_may_have_blanks_and_be_named_from_here(local: Cast, tmp_path: Path, monkeypatch: Any) -> None:

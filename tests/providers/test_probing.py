@@ -19,6 +19,7 @@ from replicas.providers.probing import Fault, ProbeRequest, ProbeResult, stream,
 from tests.providers.cast import eventually
 from tests.providers.probe_cast import servers_fixture  # noqa: F401
 from tests.providers.probe_servers import Servers, http, refusing
+from tests.support.patience import within
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,29 +47,25 @@ def test_the_same_key_twice_gives_two_results(servers: Servers):
 
 
 @pytest.mark.parametrize(
-    ("hanging", "concurrency", "latest"),
+    ("hanging", "concurrency", "limit"),
     [
-        (10, 256, 3.0),
-        (150, 20, 12.0),  # 30 s if each of the 20 places were held until its probe ends
+        (10, 256, 8.0),
+        (150, 20, 16.0),  # 30 s if each of the 20 places were held until its probe ends
     ],
 )
-def test_hanging_replicas_do_not_delay_the_others(servers: Servers, hanging: int, concurrency: int, latest: float):
-    """On an idle machine the others are heard within 0.3 s and 2 s; the bounds leave room for a busy one."""
+def test_hanging_replicas_do_not_delay_the_others(servers: Servers, hanging: int, concurrency: int, limit: float):
     stuck, drip = servers.hanging(), servers.dripping(b"HTTP/1.1 200 OK\r\n\r\n", b".")
     good = servers.answering(http("200 OK"))
     ports = [stuck, drip] * (hanging // 2) + [good] * 190
-    arrived: dict[int, float] = {}
-    began = time.monotonic()
-    results = sweep(
-        requests_to(ports, 4.0),
-        concurrency=concurrency,
-        on_result=lambda result: arrived.setdefault(result.key, time.monotonic() - began),
-    )
-    took = time.monotonic() - began
+    heard: list[int] = []
+    with within(limit):
+        results = sweep(
+            requests_to(ports, 4.0), concurrency=concurrency, on_result=lambda result: heard.append(result.key)
+        )
     assert [result.ok for result in results] == [False] * hanging + [True] * 190
     assert {result.error for result in results[:hanging]} == {"timeout"}
-    assert max(arrived[100 + n] for n in range(hanging, len(ports))) < latest
-    assert took < latest + 4.0
+    if hanging < concurrency:
+        assert min(heard[:190]) == 100 + hanging, "the others come before the first that hangs"
 
 
 def test_what_is_done_with_a_result_does_not_eat_into_the_deadlines(servers: Servers):
@@ -98,18 +95,15 @@ def test_a_failing_on_result_ends_the_sweep_at_once(servers: Servers):
     def refuse(result: ProbeResult) -> None:
         raise LookupError("row is gone")
 
-    began = time.monotonic()
-    with pytest.raises(LookupError):
+    with within(10), pytest.raises(LookupError):
         sweep(requests_to([servers.answering(http("200 OK")), servers.hanging()], 30), on_result=refuse)
-    assert time.monotonic() - began < 3
 
 
 def test_a_stream_that_is_closed_drops_the_rest(servers: Servers):
     results = stream(requests_to([servers.hanging(), servers.answering(http("200 OK"))], 30))
     assert next(results).ok
-    began = time.monotonic()
-    results.close()  # type: ignore[attr-defined]
-    assert time.monotonic() - began < 3
+    with within(10):
+        results.close()  # type: ignore[attr-defined]
 
 
 def test_inside_a_running_loop(servers: Servers):
@@ -119,22 +113,15 @@ def test_inside_a_running_loop(servers: Servers):
     assert asyncio.run(within())[0].ok
 
 
-def test_refused_connections_are_cheap(servers: Servers):
-    good = servers.answering(http("200 OK"))
-
-    def least(port: int, error: str | None) -> float:
-        """CPU seconds of a sweep, the best of three: what else the machine does only adds to it."""
-        taken = []
-        for _ in range(3):
-            began = time.process_time()
-            results = sweep(requests_to([port] * 500, 5))
-            taken.append(time.process_time() - began)
-            assert {result.error for result in results} == {error}
-        return min(taken)
-
+def test_a_refused_connection_is_one_call(servers: Servers, monkeypatch: pytest.MonkeyPatch):
+    """On this host the kernel decides within it: no turn of the event loop, and no second try."""
+    calls = []
+    real = socket.socket.connect_ex
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda self, to: calls.append(to) or real(self, to))
     with refusing() as port:
-        refused = least(port, "refused")
-    assert refused < least(good, None)
+        results = sweep(requests_to([port] * 50, 5))
+    assert {result.error for result in results} == {"refused"}
+    assert len(calls) == 50
 
 
 # --- the fake scheme
@@ -169,14 +156,12 @@ def test_a_name_that_takes_for_ever_delays_nothing(servers: Servers, monkeypatch
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     good = servers.answering(http("200 OK"))
     asked = [ProbeRequest(1, "http://slow.example", "/", timeout=0.5), *requests_to([good] * 20, 5)]
-    began = time.monotonic()
     try:
-        results = sweep(asked)
-        took = time.monotonic() - began
+        with within(15):
+            results = sweep(asked)
     finally:
         release.set()
     assert (results[0].error, all(result.ok for result in results[1:])) == ("timeout", True)
-    assert took < 15
 
 
 def test_a_name_is_looked_up_once_for_all(servers: Servers, monkeypatch: pytest.MonkeyPatch):

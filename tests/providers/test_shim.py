@@ -17,6 +17,7 @@ from replicas.providers.base import ProviderError
 from replicas.providers.control import PYTHON, SHIM, Command, Control, Record, Running, encode
 from tests.providers.cast import eventually, owner_is_root
 from tests.support import trees
+from tests.support.patience import within
 
 
 class Bench:
@@ -139,9 +140,10 @@ def test_who_ignores_sigterm_is_killed_after_the_grace_and_that_is_no_success(be
     running = bench.start("trap '' TERM; echo up; while :; do sleep 0.05; done")
     bench.printed(b"up")
     began = time.monotonic()
-    bench.control.stop(0.5)
-    record = bench.ended(running)
-    assert 0.4 < time.monotonic() - began < 10
+    with within(10):
+        bench.control.stop(0.5)
+        record = bench.ended(running)
+    assert time.monotonic() - began > 0.4
     assert (record.code, record.stopped, record.forced) == (137, True, True)
     assert bench.everyone() == []
 
@@ -379,11 +381,13 @@ def test_the_shim_loads_little(bench: Bench) -> None:
 
 
 def test_from_the_exit_to_the_end_of_the_shim_it_is_milliseconds(bench: Bench) -> None:
-    times = []
-    for _ in range(5):
+    """The best of many goes, as the machine may be busy with other things in any of them."""
+
+    def took() -> float:
         running = bench.start("sleep 0.2")
         assert procs.wait(*running.command, 20)
         began = time.monotonic()
         assert procs.wait(*running.shim, 20)
-        times.append(time.monotonic() - began)
-    assert min(times) < 0.05
+        return time.monotonic() - began
+
+    assert any(took() < 0.05 for _ in range(30))

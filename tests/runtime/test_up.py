@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 
@@ -17,6 +16,7 @@ import pytest
 from controlplane import occupancy, processes
 from tests.support import trees
 from tests.support.controlplane import BASE, PASSWORD, ControlPlane
+from tests.support.patience import within
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -67,9 +67,8 @@ def test_everything_comes_up_and_goes_down(new_control_plane: Maker) -> None:
     assert plane.get("/healthz") == (200, b"ok\n")
     assert f"Rollcall: {plane.url}" in plane.output
     assert PASSWORD not in plane.output
-    began = time.monotonic()
-    assert plane.stop() == 0
-    assert time.monotonic() - began < 10
+    with within(10):
+        assert plane.stop() == 0
     assert plane.everything() == []
     assert occupancy.occupant(plane.run) is None
 
@@ -192,16 +191,15 @@ def test_wedged_children_are_replaced(plane: ControlPlane) -> None:
 def test_a_pool_that_lost_an_idle_worker_works_again_within_half_a_minute(plane: ControlPlane) -> None:
     """An idle worker that is killed takes the lock of the queue with it: the pool hangs without a word."""
     leader = plane.children()["long"]
-    began = time.monotonic()
     workers = [pid for pid in processes.session_members(leader) if pid != leader]
     sentinel = next(pid for pid in workers if int(fields[1]) == leader) if (fields := processes.stat(workers[0])) else 0
+    spec = plane.home / "steady.yaml"
+    spec.write_text(SERVICE)
     for pid in workers:
         if pid != sentinel:
             os.kill(pid, signal.SIGKILL)
-    spec = plane.home / "steady.yaml"
-    spec.write_text(SERVICE)
-    plane.manage("apply", str(spec), "--wait", "--timeout", "45", timeout=60)
-    assert time.monotonic() - began < 60
+    with within(60):
+        plane.manage("apply", str(spec), "--wait", "--timeout", "150", timeout=200)
     plane.manage("down", "--all", "--wait")
 
 

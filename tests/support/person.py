@@ -6,6 +6,7 @@ from typing import Any
 import requests
 
 from tests.support.controlplane import PASSWORD, ControlPlane
+from tests.support.patience import Patience
 
 PATIENCE_SECONDS = 30.0
 
@@ -33,17 +34,17 @@ class Person:
 
     def post(self, path: str, **fields: Any) -> requests.Response:
         """POST a form until somebody answers."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        patience = Patience(PATIENCE_SECONDS)
         while True:
             try:
                 answer = self._post(path, **fields)
                 if answer.status_code < 500:
                     return answer
             except requests.RequestException:
-                if time.monotonic() > deadline:
+                if patience.over():
                     raise
             else:
-                assert time.monotonic() < deadline, f"{path}: {answer.status_code} {answer.text[:500]}"
+                assert not patience.over(), f"{path}: {answer.status_code} {answer.text[:500]}"
             time.sleep(0.1)
 
     def apply(self, text: str, name: str, known: bool = False) -> None:

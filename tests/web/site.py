@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from websockets.exceptions import ConnectionClosedError, InvalidStatus
+import pytest
+from websockets.exceptions import ConnectionClosed, ConnectionClosedError, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from controlplane.children import table
@@ -169,6 +170,15 @@ def receive(ws: ClientConnection, seconds: float = 30.0) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(ws.recv(timeout=max(0.0, deadline - time.monotonic())))
         if message["type"] != "ping":
             return message
+
+
+def close_code(ws: ClientConnection) -> int:
+    """The code with which the socket is closed; what arrives before is dropped."""
+    with pytest.raises(ConnectionClosed) as closed:
+        while True:
+            receive(ws)
+    assert closed.value.rcvd is not None
+    return closed.value.rcvd.code
 
 
 def receive_events(ws: ClientConnection, last: int, seconds: float = 30.0) -> list[dict[str, Any]]:

@@ -62,17 +62,19 @@ def test_replay_and_live_meet_without_gap_or_double(site: Site, viewer: str, ser
 
 
 def test_a_lone_event_goes_out_at_once(site: Site, viewer: str, service: int) -> None:
-    """Also the fallback poll would bring it, within a second: the best of five is far below that."""
-    taken = []
+    """Also the fallback poll would bring it, within a second: three of ten in a row are never so quick by that."""
+    quick = 0
     with site.socket("/ws/feed", viewer) as ws:
         receive(ws)
-        for _ in range(5):
+        for _ in range(30):
             began = time.monotonic()
             last = site.scribe.emit(service_id=service)[-1]
             receive_events(ws, last)
-            taken.append(time.monotonic() - began)
+            quick = quick + 1 if time.monotonic() - began < 0.2 else 0
+            if quick == 3:
+                break
             time.sleep(0.3)  # lone means that the one before is past
-    assert min(taken) < 0.2
+    assert quick == 3
 
 
 def test_a_burst_becomes_few_messages(site: Site, viewer: str, service: int) -> None:
