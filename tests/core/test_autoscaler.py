@@ -157,6 +157,15 @@ def test_latency_at_most_doubles() -> None:
     assert run(samples((1300, None), ready=4, p95=0.01), 4, policy).target == 2
 
 
+def test_a_second_of_few_slow_requests_tells_little_of_the_latency() -> None:
+    policy = Policy(minimum=1, maximum=10, p95=0.5)
+    made = [
+        replace(sample, qps=1.0, p95=9.0) if number % 2 else replace(sample, qps=99.0, p95=0.3)
+        for number, sample in enumerate(samples((1300, None), ready=2))
+    ]
+    assert run(made, 2, policy).target == 2
+
+
 def test_a_custom_number_moves_the_target() -> None:
     policy = Policy(minimum=1, maximum=10, custom=100.0)
     assert run(samples((400, None), custom=480.0), 3, policy).target == 5

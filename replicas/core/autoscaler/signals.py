@@ -52,13 +52,16 @@ def means(samples: Sequence[Sample], start: datetime, end: datetime) -> Means:
 
 
 def averaged(inside: Sequence[Sample], span: float = 0.0) -> Means:
-    """Averages over all these samples, which cover a part of `span` seconds."""
+    """Averages over all these samples, which cover a part of `span` seconds.
+
+    The latency is weighted by requests: a second with one slow request tells little beside one with a hundred.
+    """
     return Means(
         covered=min(1.0, sum(sample.seconds for sample in inside) / span) if span > 0 else 0.0,
         qps=_mean([(s.qps, s.seconds) for s in inside]),
         inflight=_mean([(s.inflight, s.seconds) for s in inside]),
         queued=_mean([(s.queued, s.seconds) for s in inside]),
-        p95=_mean([(s.p95, s.seconds) for s in inside]),
+        p95=_mean([(s.p95, s.seconds * (1.0 if s.qps is None else s.qps)) for s in inside]),
         custom=_mean([(s.custom, s.seconds) for s in inside]),
         ready=max((sample.ready for sample in inside), default=0),
     )
