@@ -18,7 +18,7 @@ from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(3600)]
 
-SECONDS = float(os.environ.get("ROLLCALL_STORM_SECONDS", "90"))
+SECONDS = float(os.environ.get("ROLLCALL_STORM_SECONDS", "120"))
 SEED = int(os.environ.get("ROLLCALL_STORM_SEED", "1"))
 REPLICAS = 3
 AT_ONCE = "  restart: {backoff_seconds: 0}\n"

@@ -1,8 +1,9 @@
 """A replica for the gateway's tests: `python -m tests.gateway.origin PORT NAME` answers with what it was asked.
 
 /slow?SECONDS waits first; /events streams one line each tenth of a second; /wait answers when its client has left,
-which is too late; /trailers and /gzip answer in those ways; /ws is a WebSocket that echoes. GET /seen tells how often
-each path was asked for, /open how many streams and waits are open, and /cut how many bodies ended too early.
+which is too late; /bytes?COUNT counts its body, without a digest, and answers with so many bytes; /trailers and /gzip
+answer in those ways; /ws is a WebSocket that echoes. GET /seen tells how often each path was asked for, /open how many
+streams and waits are open, and /cut how many bodies ended too early.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ Writer = asyncio.StreamWriter
 
 
 async def main() -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]))
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), limit=1 << 20)
     async with server:
         await server.serve_forever()
 
@@ -43,8 +44,10 @@ async def one(reader: asyncio.StreamReader, writer: Writer) -> bool:
     seen[f"{method} {target}"] += 1
     if target == "/ws":
         return await websocket(headers, reader, writer)
-    length, digest, trailers = await take(reader, headers)
     path, _, query = target.partition("?")
+    if path == "/bytes":
+        return await count(reader, writer, int(headers["content-length"]), int(query))
+    length, digest, trailers = await take(reader, headers)
     if path == "/events":
         return await events(writer)
     if path == "/slow":
@@ -99,6 +102,20 @@ async def parts(reader: asyncio.StreamReader, headers: dict[str, str]) -> AsyncI
         part = await reader.readexactly(min(left, 65536))
         left -= len(part)
         yield part
+
+
+async def count(reader: asyncio.StreamReader, writer: Writer, length: int, wanted: int) -> bool:
+    """A body that is too large to be kept, and another one back; X-Counted tells how much came."""
+    came = 0
+    while came < length and (part := await reader.read(1 << 20)):
+        came += len(part)
+    writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {wanted}\r\nX-Counted: {came}\r\n\r\n".encode())
+    part = bytes(1 << 20)
+    while wanted:
+        writer.write(part[:wanted])
+        wanted -= len(part[:wanted])
+        await writer.drain()
+    return False
 
 
 async def wait(reader: asyncio.StreamReader) -> bool:
