@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 PREFIX = "ROLLCALL_"
 DEFAULT_HOME = Path(__file__).resolve().parent.parent / "var"
@@ -81,6 +82,9 @@ class Config:
     )
     notice_send_seconds: float = setting(5.0, "Sending one notice may take so long.", least=1, most=30)
     notice_attempts: int = setting(8, "A notice is tried this often, within two hours.", least=1, most=20)
+    notice_link_local: bool = setting(
+        False, "Notices may go to addresses of the link (169.254.0.0/16, fe80::/10) and of a cloud's metadata."
+    )
     crash_loop_failures: int = setting(5, "So many failed replicas of a service are a crash loop.", least=2, most=1000)
     crash_loop_seconds: float = setting(600.0, "Within this time; when none fails for so long it is over.", least=1)
     public_url: str = setting(
@@ -183,6 +187,20 @@ def _read(variable: str, text: str, default: Any, limits: Mapping[str, Any]) -> 
         if text.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
             raise ConfigError(f"{variable}={text!r} is not a level: use DEBUG, INFO, WARNING or ERROR.")
         return text.upper()
+    if variable == PREFIX + "PUBLIC_URL" and text:
+        return _web_address(variable, text)
+    return text
+
+
+def _web_address(variable: str, text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        named = parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        parts, named = urlsplit(""), False
+    plain = text.isprintable() and " " not in text and "@" not in parts.netloc and not parts.query + parts.fragment
+    if not named or parts.scheme not in {"http", "https"} or not plain:
+        raise ConfigError(f"{variable}={text!r} is no address of the web: write https://HOST, with a path if need be.")
     return text
 
 

@@ -64,6 +64,7 @@ def order(claimed: Claimed) -> dict[str, Any]:
         "title": calm(notice.title),
         "body": calm("\n".join([notice.text, *([base] if base else [])])),
         "payload": payload,
+        "link_local": settings.ROLLCALL.notice_link_local,
     }
 
 

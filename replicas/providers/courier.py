@@ -7,15 +7,19 @@ that no worker carries the libraries. It is run by `sending`, isolated, and know
 import base64
 import hashlib
 import hmac
+import ipaddress
 import json
 import logging
 import re
 import signal
+import socket
 import sys
 from typing import Any
 
 ANSWER_MOST = 4096  # bytes of an answer that are read at all
 BEYOND_SECONDS = 0.5  # after which a wait that no library ends ends with this program
+# Where clouds tell a machine's own passwords, beside the addresses of the link.
+METADATA = frozenset({"fd00:ec2::254", "100.100.100.200"})
 
 
 class Unsent(Exception):
@@ -23,14 +27,44 @@ class Unsent(Exception):
 
 
 def main() -> None:
-    """Send what the order says: `{kind, url, key, uid, at, title, body, payload, timeout}`."""
+    """Send what the order says: `{kind, url, key, uid, at, title, body, payload, timeout, link_local}`."""
     order = json.load(sys.stdin)
+    refused = [] if order.get("link_local") else guarded()
     try:
         (webhook if order["kind"] == "webhook" else by_apprise)(order)
         error = ""
     except Unsent as unsent:
         error = str(unsent)
+    if error and refused:
+        where = f"{refused[0]}, an address of the link or of a cloud's metadata"
+        error = f"its name leads to {where}: ROLLCALL_NOTICE_LINK_LOCAL=1 allows that"
     json.dump({"error": error}, sys.stdout)
+
+
+def guarded() -> list[str]:
+    """From here on no name leads to an address of the link. The list gets those that were refused.
+
+    Every library connects to what this look-up gave it, so that a name cannot lead elsewhere a moment later.
+    """
+    look_up = socket.getaddrinfo
+    refused: list[str] = []
+
+    def checked(*asked: Any, **how: Any) -> list[Any]:
+        found = look_up(*asked, **how)
+        if near := [entry[4][0] for entry in found if of_the_link(str(entry[4][0]))]:
+            refused.extend(map(str, near))
+            raise socket.gaierror(socket.EAI_FAIL, "not to be asked")
+        return found
+
+    socket.getaddrinfo = checked
+    return refused
+
+
+def of_the_link(host: str) -> bool:
+    """Whether it is an address that only this link knows, or one of a cloud's metadata."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_link_local or str(address) in METADATA
 
 
 def webhook(order: dict[str, Any]) -> None:

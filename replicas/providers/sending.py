@@ -82,7 +82,8 @@ def _checked_apprise(scheme: str, parts: SplitResult) -> str:
 def send(order: dict[str, Any], seconds: float) -> None:
     """Have the courier send it, in at most so many seconds. Raises Unsent.
 
-    `order`: kind (webhook or apprise), url, key, uid, at (seconds since 1970), agent, title, body, payload.
+    `order`: kind (webhook or apprise), url, key, uid, at (seconds since 1970), agent, title, body, payload; link_local
+    where it may go to addresses of the link.
     """
     given = {name: os.environ[name] for name in _passed_on() if name in os.environ}
     told = json.dumps(order | {"timeout": seconds}).encode()

@@ -53,6 +53,11 @@ def test_a_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
         ("ROLLCALL_HTTPS", "perhaps", "neither yes nor no"),
         ("ROLLCALL_LOG_LEVEL", "LOUD", "not a level"),
         ("ROLLCALL_REPLICA_PORT_FIRST", "32001", "above ROLLCALL_REPLICA_PORT_LAST"),
+        ("ROLLCALL_PUBLIC_URL", "rollcall.example.org", "no address of the web: write https://HOST"),
+        ("ROLLCALL_PUBLIC_URL", "https://", "no address of the web"),
+        ("ROLLCALL_PUBLIC_URL", "https://a:b@c", "no address of the web"),
+        ("ROLLCALL_PUBLIC_URL", "https://a:99999", "no address of the web"),
+        ("ROLLCALL_PUBLIC_URL", "https://[::", "no address of the web"),
         ("ROLLCALL_PROBE_SHARDS", "2", "set the workers to 3 or more"),
     ],
 )
@@ -60,6 +65,11 @@ def test_a_wrong_value_is_refused_with_its_variable(name: str, value: str, says:
     with pytest.raises(ConfigError, match=says) as error:
         Config.from_env({name: value})
     assert name in str(error.value)
+
+
+def test_an_address_of_the_dashboard_is_taken_as_it_is() -> None:
+    for url in ("", "https://rollcall.example.org", "http://[::1]:8000/behind/"):
+        assert Config.from_env({"ROLLCALL_PUBLIC_URL": url}).public_url == url
 
 
 def test_a_misspelt_variable_is_found_with_the_right_one() -> None:
