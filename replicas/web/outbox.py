@@ -3,6 +3,8 @@
 import json
 from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
+
 from replicas.actions import audit
 from replicas.models import Event
 from replicas.models.public import stamp
@@ -47,9 +49,17 @@ def event_row(event: Event) -> dict[str, Any]:
     }
 
 
+def of_services(events: QuerySet[Event]) -> QuerySet[Event]:
+    """Those for everybody who sees services: who gave roles, made tokens or pruned is for those who administer."""
+    return events.exclude(kind__in=audit.KINDS, service_name="")
+
+
 def items_after(cursor: int, service: str | None = None, limit: int = PAGE) -> list[Item]:
-    """At most `limit` events with an id above `cursor`, oldest first, of one service or of all."""
-    events = Event.objects.filter(pk__gt=cursor).order_by("pk")
+    """At most `limit` events with an id above `cursor`, oldest first, of one service or of all.
+
+    Sockets are open to everybody who sees services, so none is about the installation.
+    """
+    events = of_services(Event.objects.filter(pk__gt=cursor).order_by("pk"))
     if service is not None:
         events = events.filter(service_name=service)
     return [

@@ -12,6 +12,7 @@ from replicas.actions import notices, pruning, roles, tokens
 from replicas.core.values import NoticeKind, Role, Scope
 from replicas.jobs import queue
 from replicas.models import Event, NoticeChannel
+from replicas.web import outbox
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -118,6 +119,27 @@ def test_channels_are_made_by_who_may_deploy_their_service() -> None:
     assert not NoticeChannel.objects.get(name="all").enabled
     assert adam.post(f"/notices/{everything.pk}/remove").status_code == 302
     assert [each[0] for each in told("channel")] == ["made", "made", "switched_off", "removed"]
+
+
+def test_what_is_about_the_installation_is_for_those_who_administer() -> None:
+    """Sockets and tokens are everybody's who sees services; what is about a service stays there."""
+    service = cast.service("web")
+    for of, name in ((service, "own"), (None, "all")):
+        notices.add(
+            name, NoticeKind.WEBHOOK, "https://x/s", "https://x/…", service=of, occasions=notices.ALL, actor="a"
+        )
+    roles.give(User.objects.create_user("eve"), Role.OPERATOR)
+    _, key = tokens.make(User.objects.get(username="eve"), "ci", Scope.DEPLOY)
+    kinds = {"channel", "person", "token"}
+    assert set(Event.objects.filter(service=None).values_list("kind", flat=True)) == kinds
+    seen = [(item.kind, item.service) for item in outbox.items_after(0) if item.kind in kinds]
+    assert seen == [("channel", "web")]
+    answer = Client().get("/api/v1/events", {"after": 0}, headers={"Authorization": f"Bearer {key}"}).json()
+    assert [(row["kind"], row["service"]) for row in answer["events"] if row["kind"] in kinds] == seen
+    assert answer["cursor"] == outbox.newest()
+    shown, hidden = (client(name, role).get("/system/") for name, role in (("adam", Role.ADMIN), ("vic", Role.VIEWER)))
+    assert "with the scope deploy" in shown.content.decode()
+    assert "with the scope deploy" not in hidden.content.decode()
 
 
 @pytest.mark.parametrize("wrong", [{"url": "exec://s3cret"}, {"name": ""}, {"occasions": []}, {"name": "taken"}])

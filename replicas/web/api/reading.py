@@ -17,7 +17,7 @@ from replicas.web.api import schemas
 from replicas.web.api.door import plain, route, token_of, visible
 from replicas.web.api.problems import Problem
 from replicas.web.logrows import Key, place
-from replicas.web.outbox import bounds, event_row, newest
+from replicas.web.outbox import bounds, event_row, newest, of_services
 from replicas.web.presenters import service_snapshot
 
 VERSIONS_MOST = 100
@@ -101,9 +101,9 @@ def list_events(
     service: str | None = None,
     limit: int = Query(EVENTS_USUAL, ge=1, le=EVENTS_MOST),
 ) -> Row:
-    """Give events in the order in which they were written, from a cursor on."""
+    """Give events in the order in which they were written, from a cursor on; none about the installation itself."""
     at, kept = newest(), bounds()
-    rows: QuerySet[Event] = visible(request, Event.objects.all(), "service_name")
+    rows: QuerySet[Event] = visible(request, of_services(Event.objects.all()), "service_name")
     if service is not None:
         rows = rows.filter(service_name=service)
     if after is None:
