@@ -15,10 +15,11 @@ from benchmarks.rows import Row, compared, limited
 
 SIZES = (100, 1000, 10_000)
 MOST = 1.3  # of the cost for each replica at a tenth of the size: linear, with some room for noise
-BY_REPLICA = ("tick at rest", "probe sweep")
+TIMED = "tick at rest with all that is due by time"
+BY_REPLICA = ("tick at rest", TIMED, "probe sweep")
 ALONE = ("apply", "launch step", "tick after 20 ends", "event to socket", "services page", "service page")
 COLUMNS = ("figure", *(f"{size:,}" for size in SIZES))
-SAME_QUERIES = ("tick at rest", "probe sweep", "event to socket", "services page", "service page")
+SAME_QUERIES = ("tick at rest", TIMED, "probe sweep", "event to socket", "services page", "service page")
 
 
 def run() -> list[Row]:

@@ -19,7 +19,8 @@ from replicas.actions import leases, notices, operations, replicas, services
 from replicas.actions.transition import writing
 from replicas.controller import reaper, watch
 from replicas.controller.apply import BATCH, Applier, Deposed
-from replicas.controller.observe import Seen, World, observe
+from replicas.controller.observe import World, observe
+from replicas.controller.picture import Picture, Seen
 from replicas.controller.scaling import Scaling
 from replicas.controller.traffic import DRAIN_SECONDS, Traffic
 from replicas.core.dispatch import Dispatch, Limits, dispatch
@@ -68,6 +69,7 @@ class Loop:
         self.stopping = False
         self.wake_at: datetime | None = None
         self.cursor = -1  # the newest event when the rows were last read
+        self.picture = Picture()
         self.seen: Sequence[Seen] = ()  # the live replicas, when the rows were last read
         self.plans: dict[int, Plan] = {}  # of the services that nothing is to be done for now
         self.busy = True  # something is under way that may change without an event
@@ -119,6 +121,7 @@ class Loop:
 
     def hold(self, applier: Applier) -> None:
         """Tick while the lease is ours. Raises Deposed."""
+        self.picture.forget()
         while not self.stopping:
             began = time.process_time()
             try:
@@ -194,8 +197,8 @@ class Loop:
             self.watch.fired(key.data)
 
     def observe(self) -> World:
-        """All rows, with what the gateway counts of the replicas that leave."""
-        world = observe(clock.now())
+        """What there is, with what the gateway counts of the replicas that leave."""
+        world = observe(clock.now(), self.picture)
         for service in world.services:
             world.replicas[service.id] = self.traffic.measured(service.id, world.replicas[service.id])
         return world
@@ -203,6 +206,8 @@ class Loop:
     def tick(self, applier: Applier) -> World:
         """Observe, plan, apply, hand over; again while that made something new possible."""
         self.settle_ended(self.seen)
+        if self.every("whole", LONGEST_LOOK_SECONDS):
+            self.picture.forget()
         world = self.observe()
         if self.follow(world):
             world = self.observe()

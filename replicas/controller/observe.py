@@ -1,20 +1,19 @@
 """Reads what is there into plain values, in a number of queries that does not grow with the number of rows."""
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from django.db.models import Exists, F, Max, OuterRef, Q, Subquery
 
+from replicas.controller.picture import COLUMNS, Owned, Picture, Seen, view_of
 from replicas.core.machines import spot_policy
 from replicas.core.rollout import bounds, one_port
 from replicas.core.values import (
     Desired,
-    OperationKind,
-    OperationStatus,
     ReplicaState,
     RolloutState,
     ServiceStatus,
@@ -29,37 +28,13 @@ from replicas.core.views import (
     SpotPolicy,
     Surge,
 )
-from replicas.models import Operation, Replica, Rollout, Service, ServiceVersion
-from replicas.models.fields import ALIVE, ENDED
+from replicas.models import Replica, Rollout, Service, ServiceVersion
+from replicas.models.fields import ENDED
 
 HISTORY = timedelta(hours=1)
 INITIAL_DELAY_SECONDS, BEYOND_SECONDS = 1200.0, 600.0  # as the spec's `progress_deadline` has them
 UNFINISHED = (RolloutState.PROGRESSING, RolloutState.FAILED)
 SETTLED = (ServiceStatus.DOWN, ServiceStatus.FAILED_CLEANUP)
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A replica's facts that only the controller's own parts need."""
-
-    id: int
-    provider: str
-    state: ReplicaState
-    handle: dict[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Owned:
-    """Who works on a live operation, and what a waiting one waits for."""
-
-    id: int
-    status: OperationStatus
-    host: str
-    pid: int | None
-    start: int | None
-    claim: int
-    heartbeat_at: datetime | None
-    watch: tuple[int, int] | None
 
 
 @dataclass(slots=True)
@@ -78,26 +53,21 @@ class World:
     waits_for: dict[int, str] = field(default_factory=dict)  # of each live operation
 
 
-def observe(now: datetime) -> World:
-    """One look at everything that is alive, and at the history that decisions need."""
+def observe(now: datetime, picture: Picture | None = None) -> World:
+    """One look at everything that is alive, and at the history that decisions need.
+
+    Of `picture`, which the looks of one controller have in common, only what has changed is read again.
+    """
     world = World()
-    operations = _operations(world)
+    picture = Picture() if picture is None else picture
     rows = list(_services())
-    compatible: dict[int, set[int]] = defaultdict(set)
-    digests = {row.pk: row.version.process_digest for row in rows if row.version}
-    active = {row.pk: row.version.number for row in rows if row.version}
-    steady = set()
-    for row in Replica.objects.filter(ALIVE).order_by().values(*COLUMNS, "version__process_digest"):
-        if row["version__process_digest"] == digests.get(row["service_id"]):
-            compatible[row["service_id"]].add(row["version_number"])
-        if row["state"] == ReplicaState.READY and row["version_number"] == active.get(row["service_id"]):
-            steady.add(row["service_id"])
-        world.replicas[row["service_id"]].append(_view(row, operations.get(row["id"])))
-        world.seen.append(Seen(row["id"], row["provider"], ReplicaState(row["state"]), row["handle"]))
+    picture.look()
+    operations = _operations(world, picture)
+    compatible, steady = _replicas(world, picture, rows, operations)
     rollouts = _rollouts()
-    unsettled = {row.pk for row in rows if not row.proven} | (active.keys() - steady)
+    unsettled = {row.pk for row in rows if not row.proven} | ({row.pk for row in rows if row.version} - steady)
     for row in _history(now, rollouts, unsettled):
-        world.replicas[row["service_id"]].append(_view(row, None))
+        world.replicas[row["service_id"]].append(view_of(row))
         if row["purge"]:
             world.purged_replicas.append(row["id"])
     for service in rows:
@@ -105,11 +75,35 @@ def observe(now: datetime) -> World:
     return world
 
 
-COLUMNS = (
-    "id", "service_id", "number", "version_number", "state", "state_since", "created_at", "outcome", "launched_at",
-    "ready_at", "ended_at", "restarts", "replaces", "retire_reason", "reason", "provider", "handle", "purge",
-    "adopted_at", "probe_at", "probe_ok", "probe_detail", "spot",
-)  # fmt: skip
+def _operations(world: World, picture: Picture) -> dict[int, OperationView]:
+    """Live operations by replica."""
+    for number, work in picture.operations.items():
+        world.operations.append(work.view)
+        world.owned.append(work.owned)
+        world.waits_for[number] = work.waits_for
+    return {view.replica_id: view for view in world.operations}
+
+
+def _replicas(
+    world: World, picture: Picture, rows: Sequence[Any], operations: Mapping[int, OperationView]
+) -> tuple[dict[int, set[int]], set[int]]:
+    """The live replicas. Gives which versions ask for the same process as the active one, by service; and the services
+    of whose active version one is ready."""
+    versions = {row.pk: row.version for row in rows if row.version}
+    digests = {number: version.process_digest for number, version in versions.items()}
+    active = {number: version.number for number, version in versions.items()}
+    compatible: dict[int, set[int]] = defaultdict(set)
+    steady: set[int] = set()
+    for number, living in picture.replicas.items():
+        view, service = living.view, living.service_id
+        if living.process == digests.get(service):
+            compatible[service].add(view.version)
+        if view.state is ReplicaState.READY and view.version == active.get(service):
+            steady.add(service)
+        operation = operations.get(number)
+        world.replicas[service].append(replace(view, operation=operation) if operation else view)
+        world.seen.append(living.seen)
+    return compatible, steady
 
 
 def _services() -> Any:
@@ -245,55 +239,3 @@ def _rollout_policy(spec: dict[str, Any], service: dict[str, Any]) -> RolloutPol
 def _initial_delay(service: dict[str, Any]) -> float:
     probe = service.get("readiness_probe") or {}
     return float(probe.get("initial_delay_seconds", INITIAL_DELAY_SECONDS))
-
-
-def _operations(world: World) -> dict[int, OperationView]:
-    """Live operations by replica."""
-    by_replica: dict[int, OperationView] = {}
-    for row in Operation.objects.filter(ALIVE).order_by("id"):
-        view = OperationView(
-            id=row.pk,
-            kind=OperationKind(row.kind),
-            status=OperationStatus(row.status),
-            service_id=row.service_id,
-            replica_id=row.replica_id,
-            created_at=row.created_at,
-            enqueued_at=row.enqueued_at,
-            retry_at=row.retry_at,
-            cancelling=row.cancel_requested_at is not None,
-            deliveries=row.deliveries,
-        )
-        by_replica[row.replica_id] = view
-        world.operations.append(view)
-        world.waits_for[row.pk] = row.waits_for
-        watch = (row.watch[0], row.watch[1]) if row.watch else None
-        world.owned.append(
-            Owned(
-                row.pk, view.status, row.owner_host, row.owner_pid, row.owner_start, row.claim, row.heartbeat_at, watch
-            )
-        )
-    return by_replica
-
-
-def _view(row: dict[str, Any], operation: OperationView | None) -> ReplicaView:
-    return ReplicaView(
-        id=row["id"],
-        number=row["number"],
-        version=row["version_number"],
-        state=ReplicaState(row["state"]),
-        state_since=row["state_since"],
-        created_at=row["created_at"],
-        outcome=ReplicaState(row["outcome"]) if row["outcome"] else None,
-        launched_at=row["launched_at"],
-        ready_at=row["ready_at"],
-        ended_at=row["ended_at"],
-        restarts=row["restarts"],
-        replaces=row["replaces"],
-        retire_reason=row["retire_reason"] or None,
-        reason=row["reason"],
-        operation=operation,
-        adopted_at=row["adopted_at"],
-        probed_at=row["probe_at"] if row["probe_ok"] else None,
-        probe_failure=row["probe_detail"] if row["probe_ok"] is False else "",
-        spot=row["spot"],
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from replicas.actions import operations
-from replicas.controller.observe import Owned
+from replicas.controller.picture import Owned
 from replicas.core.values import OperationStatus
 from replicas.models import Operation
 from replicas.providers import procs

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replicas.actions import operations, replicas
-from replicas.controller.observe import Owned, Seen
+from replicas.controller.picture import Owned, Seen
 from replicas.core.lifecycle import RUNNING
 from replicas.core.values import OperationStatus
 from replicas.providers import procs

@@ -1,5 +1,6 @@
 """One controller with its jobs in one process: ticks and deliveries happen when the test says so."""
 
+import copy
 import random
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from replicas import clock
 from replicas.actions import leases
 from replicas.controller.apply import Applier
 from replicas.controller.loop import LEASE, Loop
+from replicas.controller.picture import Picture
 from replicas.core.values import LIVE, OperationKind, ReplicaState
 from replicas.jobs import down, launch, probing, queue
 from replicas.models import Operation, Replica, Service
@@ -33,12 +35,17 @@ class Stage:
         fence = self.loop.acquire()
         assert fence is not None
         self.loop.next["renew"] = float("inf")  # tick() does it, for longer than a machine is busy
+        self.loop.next["whole"] = float("inf")  # what is kept from look to look has to be true without that
         self.applier = Applier(LEASE, self.loop.holder, fence)
 
     def tick(self) -> None:
-        """One tick, under a lease that is kept."""
+        """One tick, under a lease that is kept. What it keeps for the next one is what the rows are."""
         leases.acquire(LEASE, self.loop.holder, 60)
         self.loop.tick(self.applier)
+        kept, read = copy.deepcopy(self.loop.picture), Picture()
+        for picture in (kept, read):
+            picture.look()
+        assert kept == read
 
     def deliver(self, times: int = 1) -> int:
         """Run every offered job, each so many times; how many there were."""

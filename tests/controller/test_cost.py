@@ -72,7 +72,7 @@ def test_an_end_is_written_down_before_the_rows_are_read(stage: Stage, monkeypat
     registry.get("fake", settings.ROLLCALL.home).end(victim.uid, 7)  # type: ignore[attr-defined]
     seen = []
     read = loops.observe
-    monkeypatch.setattr(loops, "observe", lambda now: seen.append(Replica.objects.get(pk=victim.pk).state) or read(now))
+    monkeypatch.setattr(loops, "observe", lambda *of: seen.append(Replica.objects.get(pk=victim.pk).state) or read(*of))
     stage.loop.watch.ended.add(Key("replica", victim.pk, (1, 1)))
     stage.tick()
     assert set(seen) == {"SHUTTING_DOWN"}

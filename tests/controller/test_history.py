@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from replicas import clock
 from replicas.actions import rollouts
 from replicas.controller import observe as observing
-from replicas.controller.observe import COLUMNS, observe
+from replicas.controller.observe import observe
+from replicas.controller.picture import COLUMNS
 from replicas.core.planner import plan
 from replicas.core.status import status
 from replicas.core.values import OUTCOMES
