@@ -65,6 +65,7 @@ bench: install-dev ## the measurements, as ratios to plain programs in the same 
 
 explore: install-dev ## every order of events in small worlds, and faults put into the core; prints states visited
 	@$(PY) -m tests.core.explore
+	@ROLLCALL_RACES=1000 $(PY) -m pytest -q tests/actions/test_transition.py tests/actions/test_deliveries.py
 
 fuzz: install-dev ## hostile texts, sockets, files and replies, FACTOR (200) times as many as in the suite
 	@ROLLCALL_FUZZ=$(or $(FACTOR),200) $(PY) -m pytest -n 2 tests/fuzz tests/core/test_spec_fuzz.py tests/web/test_fuzz_sockets.py tests/web/test_fuzz_ansi.py tests/api/test_fuzz_api.py $(ARGS)

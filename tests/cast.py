@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import uuid
 from typing import Any
 
+from replicas import clock
 from replicas.actions import operations, replicas, services
 from replicas.actions.operations import Owner, Usage
-from replicas.core.values import OperationStatus
+from replicas.core.values import Lane, OperationKind, OperationStatus, ReplicaState
 from replicas.models import Operation, Replica, Service
 
 WORKER = Owner("test-host", 4711, 1234567)
@@ -80,3 +82,22 @@ def ready(owner: Service) -> Replica:
     assert replicas.observe(replica.pk, "probe_passed", reason="HTTP 200", actor="probe")
     replica.refresh_from_db()
     return replica
+
+
+def in_bulk(owner: Service, count: int, state: ReplicaState) -> list[Replica]:
+    """Very many replicas at once, past the doors: no event tells of them, and those that are PENDING have a launch."""
+    owner.refresh_from_db()
+    assert owner.version is not None
+    now, first = clock.now(), owner.last_number + 1
+    usual: dict[str, Any] = {"service": owner, "created_at": now, "revision": 1}
+    version = {"version": owner.version, "version_number": owner.version.number, "provider": "fake"}
+    times = {"state_since": now, "ready_at": now if state is ReplicaState.READY else None}
+    numbers = range(first, first + count)
+    rows = [Replica(number=n, uid=uuid.uuid4().hex, state=state, **version, **times, **usual) for n in numbers]
+    Replica.objects.bulk_create(rows, batch_size=200)
+    Service.objects.filter(pk=owner.pk).update(last_number=numbers[-1])
+    made = list(Replica.objects.filter(service=owner, number__gte=first).order_by("number"))
+    if state is ReplicaState.PENDING:
+        launches = [Operation(replica=each, kind=OperationKind.LAUNCH, lane=Lane.LONG, **usual) for each in made]
+        Operation.objects.bulk_create(launches, batch_size=200)
+    return made

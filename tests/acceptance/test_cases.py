@@ -159,3 +159,22 @@ def test_nothing_is_in_progress_for_ever_when_every_worker_is_killed(scene: Scen
                     continue
     scene.wait_ready("killed", 6, timeout=scene.limit)
     assert len(scene.rows.replicas("killed")) == 6
+
+
+def test_names_that_differ_in_a_sign_or_in_case_share_nothing(scene: Scene) -> None:
+    """No directory, no log, no address, no end: each has its own setup's file at home, and goes alone."""
+    names = ("a-b", "a_b", "A-b")
+    run = f"cat ~/mine; exec python3 -S -E -c '{texts.SERVER}'"
+    for name in names:
+        text = texts.service(name, 1, setup='echo "this is $ROLLCALL_SERVICE" >> ~/mine', run=run)
+        scene.deploy(name, text, 1, ready=False)
+    for name in names:
+        scene.wait_ready(name, 1)
+        (row,) = scene.rows.replicas(name)
+        log = Path(row["log"]).read_text().splitlines()
+        assert [line for line in log if line.startswith("this is")] == [f"this is {name}"]
+    assert len({scene.rows.service(name)["endpoint_port"] for name in names}) == len(names)
+    before = [scene.pids(name) for name in names]
+    scene.take_down("a-b")
+    assert [scene.pids(name) for name in names] == [{}, *before[1:]]
+    assert [scene.rows.service(name)["desired"] for name in names] == ["DOWN", "UP", "UP"]

@@ -38,9 +38,10 @@ def test_while_all_long_workers_are_at_work_probes_beats_and_logs_go_on(busy: Sc
         scene.wait_state("steady", 1, "NOT_READY", timeout=15)
         sick.unlink()
         scene.wait_state("steady", 1, "READY", timeout=15)
+        (row,) = scene.rows.replicas("steady")
         with within(5):
-            answer = scene.person.session.get(f"{scene.plane.url}/services/steady/replicas/1/", timeout=30)
-        assert answer.status_code == 200
+            answer = scene.person.session.get(f"{scene.plane.url}/logs/replica/{row['id']}/run/download", timeout=30)
+        assert answer.text.startswith("listening\n")
         # For so long that a pool without a heartbeat would have been replaced.
         until = held + SILENT_SECONDS + MARGIN_SECONDS
         while time.monotonic() < until:

@@ -1,7 +1,9 @@
 """State changes: compare-and-set with the event in the same transaction, and a lost race is an answer."""
 
 import itertools
+import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from replicas.models.service import Immutable
 from tests import cast
 
 pytestmark = pytest.mark.django_db
+RACES = int(os.environ.get("ROLLCALL_RACES", "100"))  # `make explore` has a thousand
 
 
 def events_of(replica: Replica) -> list[Event]:
@@ -139,37 +142,71 @@ def test_a_change_without_a_row_is_a_lost_race():
 
 @pytest.mark.django_db(transaction=True)
 def test_the_refresher_and_the_terminator_race_and_one_end_state_stands():
-    """Reported of another system: a finished status was overwritten by a later finisher."""
-    service = cast.service()
+    """Reported of another system: a finished status was overwritten by a later finisher, in one race of very many."""
+    made = cast.in_bulk(cast.service(), RACES, ReplicaState.READY)
+    start = threading.Barrier(2, timeout=60)
     lost: list[BaseException] = []
 
-    def race(replica_id: int, moves: list[tuple[str, str]]) -> None:
+    def race(reason: str, *triggers: str) -> None:
         try:
-            for trigger, reason in moves:
-                replicas.observe(replica_id, trigger, reason=reason, actor="x")
+            for replica in made:
+                start.wait()
+                for trigger in triggers:
+                    replicas.observe(replica.pk, trigger, reason=reason, actor="x")
         except BaseException as error:  # noqa: BLE001 - whatever goes wrong in the thread is the test's result
             lost.append(error)
+            start.abort()
         finally:
             connection.close()
 
-    for _ in range(40):
-        replica = cast.ready(service)
-        refresher = threading.Thread(
-            target=race, args=(replica.pk, [("probe_failed", "a"), ("exited", "a"), ("gone", "a")])
-        )
-        terminator = threading.Thread(target=race, args=(replica.pk, [("retired", "b"), ("gone", "b")]))
-        refresher.start()
-        terminator.start()
-        refresher.join()
-        terminator.join()
-        assert not lost
-        history = events_of(replica)
-        ends = [event for event in history if event.new in ("FAILED", "TERMINATED")]
-        assert len(ends) == 1
-        stored = Replica.objects.get(pk=replica.pk)
-        assert stored.state == stored.outcome == ends[0].new
-        assert [event.revision for event in history] == list(range(1, len(history) + 1))
-        assert all(a.new == b.old for a, b in itertools.pairwise(history))
+    refresher = threading.Thread(target=race, args=("a", "exited", "gone"))
+    terminator = threading.Thread(target=race, args=("b", "retired", "gone"))
+    for thread in (refresher, terminator):
+        thread.start()
+    for thread in (refresher, terminator):
+        thread.join()
+    assert not lost
+    assert one_end_each() == {"FAILED", "TERMINATED"}  # each of them was first now and then
+
+
+def one_end_each() -> set[str]:
+    """The ends of all replicas, of which each was READY, and has one that goes with what began it."""
+    history: dict[int, list[Event]] = {}
+    for event in Event.objects.filter(kind="replica").order_by("id"):
+        history.setdefault(event.object_id, []).append(event)
+    ends = {each.pk: each for each in Replica.objects.all()}
+    assert history.keys() == ends.keys()
+    for number, told in history.items():
+        end = ends[number].state
+        assert [event.revision for event in told] == [2, 3]
+        assert [(event.old, event.new) for event in told] == [("READY", "SHUTTING_DOWN"), ("SHUTTING_DOWN", end)]
+        assert told[0].data["outcome"] == ends[number].outcome == end
+        assert ends[number].reason == told[0].reason == {"FAILED": "a", "TERMINATED": "b"}[end]
+    return {each.state for each in ends.values()}
+
+
+def test_in_each_order_of_reads_and_writes_the_refresher_and_the_terminator_leave_one_end_state():
+    """What threads on SQLite never come to, as whoever writes reads first: both have read before either writes.
+
+    Each reads, lets the end begin, reads again, and ends it; then it tries again, as it would in life.
+    """
+    orders = sorted(set(itertools.permutations("rrrrtttt")))
+    assert len(orders) == 70
+    for replica, order in zip(cast.in_bulk(cast.service(), len(orders), ReplicaState.READY), orders, strict=True):
+        finishers = {"r": finisher(replica.pk, "a", "exited"), "t": finisher(replica.pk, "b", "retired")}
+        for turn in (*order, *"rrrr"):
+            next(finishers[turn])
+    assert one_end_each() == {"FAILED", "TERMINATED"}
+
+
+def finisher(replica_id: int, reason: str, begin: str) -> Iterator[None]:
+    """Does one thing each time that it is asked: read, let `begin` happen, read, let the end happen, and so on."""
+    while True:
+        for trigger in (begin, "gone"):
+            replica = Replica.objects.select_related("service").get(pk=replica_id)
+            yield
+            transition(replica, trigger, reason=reason, actor="x")
+            yield
 
 
 def test_a_replica_that_became_ready_meanwhile_is_not_taken_down_without_a_drain():
