@@ -7,8 +7,8 @@ from django.db.models import Max
 from replicas.actions.transition import emit, writing
 from replicas.models import Event, Service
 
-CHANNEL, PERSON, PRUNING, TOKEN = "channel", "person", "pruning", "token"
-KINDS = (CHANNEL, PERSON, PRUNING, TOKEN)
+CHANNEL, PERSON, PRUNING, ROLE, TOKEN = "channel", "person", "pruning", "role", "token"
+KINDS = (CHANNEL, PERSON, PRUNING, ROLE, TOKEN)
 
 
 def note(

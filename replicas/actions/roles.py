@@ -3,6 +3,8 @@
 The groups are made by a migration; what an installation changes in them afterwards stays.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission
@@ -43,6 +45,34 @@ def give(user: Any, role: Role | None, *, actor: str = "") -> None:
             user.save(update_fields=["is_staff"])
         if before != role:
             note(user, "role", f"role {role or 'taken away'}", old=before or "", new=role or "", actor=actor)
+
+
+def permissions(holder: Any) -> set[str]:
+    """What a group gives, or what a user has beside their role: names such as replicas.operate_service."""
+    rows = (holder.permissions if isinstance(holder, Group) else holder.user_permissions).select_related("content_type")
+    return {f"{row.content_type.app_label}.{row.codename}" for row in rows}
+
+
+@contextmanager
+def noting(holder: Any) -> Iterator[None]:
+    """Write what the block changes of the permissions of a group or of a user."""
+    before = permissions(holder)
+    with writing():
+        yield
+        after = permissions(holder)
+        parts = (("given", after - before), ("taken away", before - after))
+        reason = "; ".join(f"{word}: {', '.join(sorted(names))}" for word, names in parts if names)
+        if reason and isinstance(holder, Group):
+            note_group(holder, "permissions", reason)
+        elif reason:
+            note(holder, "permissions", reason)
+
+
+def note_group(found: Group, trigger: str, reason: str) -> None:
+    """Write that what a role gives changed."""
+    asked = origin.current().user
+    by = asked.get_username() if asked is not None else ""
+    audit.note(audit.ROLE, found.pk, trigger, {"name": found.name}, reason=reason, actor=by)
 
 
 def note(user: Any, trigger: str, reason: str, *, old: str = "", new: str = "", actor: str = "") -> None:

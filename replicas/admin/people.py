@@ -131,7 +131,8 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """See ModelAdmin; the role comes last, since saving would take its group away again."""
-        super().save_related(request, form, formsets, change)
+        with roles.noting(form.instance):
+            super().save_related(request, form, formsets, change)
         role = form.cleaned_data.get("role", "")
         if not change or "role" in form.changed_data:
             roles.give(form.instance, Role(role) if role else None)
@@ -144,6 +145,23 @@ class RoleAdmin(GroupAdmin):
     def has_module_permission(self, request: HttpRequest) -> bool:
         """See ModelAdmin."""
         return bool(request.user.is_superuser)
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Without the deletion of many: each is an event."""
+        found = super().get_actions(request)
+        found.pop("delete_selected", None)
+        return found
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """See ModelAdmin; what changes of the permissions is an event."""
+        with roles.noting(form.instance):
+            super().save_related(request, form, formsets, change)
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        """See ModelAdmin."""
+        with writing():
+            roles.note_group(obj, "deleted", "deleted in the administration")
+            super().delete_model(request, obj)
 
 
 @admin.register(ApiToken)

@@ -11,7 +11,7 @@ from replicas.core.values import OperationStatus, ReplicaState, RolloutState, Se
 from replicas.models import Event
 
 GAP = "  "
-AUDITED = {"channel": "channel", "person": "user", "token": "token", "pruning": "pruning"}
+AUDITED = {"channel": "channel", "person": "user", "role": "role", "token": "token", "pruning": "pruning"}
 SMALLEST_LAST = 20  # columns: the last column of a table is never cut below this
 
 _GOOD = make_style(fg="green")

@@ -46,7 +46,13 @@ ADDRESSES = {  # what Django and the queue read themselves
 }
 SECRET = frozenset({"metrics_token"})
 AUDITED = 30  # events that the page shows
-ABOUT = {audit.CHANNEL: "channel", audit.PERSON: "user", audit.TOKEN: "token", audit.PRUNING: "history"}
+ABOUT = {
+    audit.CHANNEL: "channel",
+    audit.PERSON: "user",
+    audit.PRUNING: "history",
+    audit.ROLE: "role",
+    audit.TOKEN: "token",
+}
 FRESH_SECONDS = 10.0  # so long the sizes of logs are not looked at again
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from replicas import clock
@@ -57,6 +57,27 @@ def test_roles_and_rights_that_change_in_the_administration() -> None:
     assert list(Event.objects.filter(trigger="role").exclude(actor="setup").values_list("old", "new")) == [
         ("", "operator")
     ]
+
+
+def test_permissions_of_a_role_and_of_a_person() -> None:
+    root = client("root", is_superuser=True, is_staff=True)
+    group, bob = roles.group(Role.VIEWER), User.objects.create_user("bob", password="x")
+    act = Permission.objects.get(codename="operate_service")
+    fields = {"username": "bob", "first_name": "", "last_name": "", "email": "", "role": "", "is_active": "on"}
+    for path, sent in (
+        (f"/admin/auth/group/{group.pk}/change/", {"name": "viewer", "permissions": [act.pk]}),
+        (f"/admin/auth/group/{group.pk}/change/", {"name": "viewer", "permissions": [act.pk]}),
+        (f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"}),
+        (f"/admin/auth/user/{bob.pk}/change/", fields | {"user_permissions": [act.pk]}),
+    ):
+        assert root.post(path, sent).status_code == 302
+    where = ("root", "admin", "192.0.2.7")
+    assert told("role") == [("permissions", *where), ("deleted", *where)]
+    assert told("person") == [("permissions", *where)]
+    reasons = Event.objects.filter(trigger="permissions").order_by("id").values_list("reason", flat=True)
+    first, second = reasons
+    assert first == "given: replicas.operate_service; taken away: replicas.view_service"
+    assert second == "given: replicas.operate_service"
 
 
 def test_who_prunes_is_told_and_pruning_does_not_remove_it(monkeypatch: pytest.MonkeyPatch) -> None:
