@@ -11,8 +11,24 @@ export function h(tag, props = {}, ...children) {
     else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...real(children));
+  node.append(...real(children, tag));
   return node;
+}
+
+// As the server's pages have them: they turn the direction of what follows, or are not seen at all.
+const UNSEEN = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/;
+const TEXT_ONLY = new Set(["option", "textarea", "title"]);
+
+/** The text in pieces, of which each unseen character is one that shows its code and isolates what it does. */
+function marked(text) {
+  return text.split(new RegExp(`(${UNSEEN.source})`)).map((part) => {
+    if (!UNSEEN.test(part)) return part;
+    const mark = document.createElement("bdi");
+    mark.className = "unseen";
+    mark.dataset.code = `U+${part.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+    mark.append(part);
+    return mark;
+  });
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -25,11 +41,15 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-const real = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+const real = (children, tag) =>
+  children
+    .flat()
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .flatMap((child) => (typeof child === "string" && UNSEEN.test(child) && !TEXT_ONLY.has(tag) ? marked(child) : child));
 
 /** Let `node` have these children and no others. */
 export function fill(node, ...children) {
-  node.replaceChildren(...real(children));
+  node.replaceChildren(...real(children, node.localName));
 }
 
 /** Point `node` to `address` if that is a page of ours or http(s); nothing else becomes a link. */
@@ -40,7 +60,7 @@ export function link(node, address) {
 
 /** Set the text unless it is there already, so that selections and the layout stay. */
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  if (node.textContent !== text) fill(node, (text ?? "") === "" ? null : String(text));
 }
 
 /** Set or remove an attribute unless it is so already. */

@@ -69,6 +69,9 @@ def test_hostile_text_is_inert_and_breaks_no_page(visit: Visit, clerk: Scribe, k
         page = visitor.goto(f"/services/{quote(name, safe='')}/")
         expect(page.locator("#ready")).to_have_text("0 / 3")
         number = page.locator("#replicas tr[data-row]").first
+        if key == "turned":
+            codes = number.locator(".why .unseen").evaluate_all("marks => marks.map((mark) => mark.dataset.code)")
+            assert codes[:4] == ["U+202E", "U+2066", "U+200F", "U+202D"]
         assert text.split("\n")[0][:40].lower() in number.locator(".why").inner_text().lower() or key == "controls"
 
 
