@@ -110,4 +110,5 @@ def unnamed_operations(ids: Iterable[int]) -> set[int]:
 
 def _unlink(path: str) -> None:
     if path:
-        Path(path).unlink(missing_ok=True)
+        for each in (path, f"{path}.times"):
+            Path(each).unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from replicas.actions import pruning
 from replicas.core.wording import some
 from replicas.providers import registry
 from replicas.providers.base import Kept, ProviderError
+from replicas.providers.joblog import times_of
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ def remove() -> Orphans:
     found = find()
     if found.live:
         return Orphans(live=found.live)
-    for path in (*found.logs, *found.requests):
+    for path in (*found.logs, *map(times_of, found.logs), *found.requests):
         path.unlink(missing_ok=True)
     return Orphans(tuple(each for each in found.kept if _forget(*each)), found.logs, found.requests)
 

@@ -27,7 +27,7 @@ from replicas.core.backoff import retry_delay
 from replicas.core.values import Lane
 from replicas.jobs import beats
 from replicas.models import Operation, Replica, ServiceVersion
-from replicas.providers import registry
+from replicas.providers import joblog, registry
 from replicas.providers.base import LaunchOrder, Provider, ProviderError
 from replicas.providers.procs import identify
 
@@ -181,6 +181,7 @@ def append(path: Path, line: str) -> None:
     """Add one line to a log. A full disk costs the line, not the operation."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        joblog.note(path)
         with path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(line.rstrip("\n") + "\n")
     except OSError as error:

@@ -39,8 +39,8 @@ from replicas.providers.base import (
     ProviderError,
     Waiting,
 )
+from replicas.providers.joblog import append_to
 from replicas.providers.layout import checked
-from replicas.providers.logs import append_to
 from replicas.providers.probe import Fault, ProbeRequest, ProbeResult
 
 NUMBERS = (

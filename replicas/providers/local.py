@@ -38,11 +38,11 @@ from replicas.providers.base import (
     Waiting,
 )
 from replicas.providers.control import BASH, Command, Control, Record, Running
+from replicas.providers.joblog import append_to
 from replicas.providers.layout import ReplicaDirectory
 from replicas.providers.local_clear import clear_processes, kept, kill_tree, still_there
 from replicas.providers.local_setup import Setups
 from replicas.providers.local_snapshot import Snapshots
-from replicas.providers.logs import append_to
 from replicas.providers.notes import read_object
 
 SETTLE_SECONDS = 0.05  # most replicas end within it, and then their down is one step

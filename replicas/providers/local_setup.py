@@ -4,7 +4,7 @@ waits."""
 from dataclasses import dataclass
 from pathlib import Path
 
-from replicas.providers import cgroups, environment, local_check, locks, logs, procs, trees
+from replicas.providers import cgroups, environment, joblog, local_check, locks, logs, procs, trees
 from replicas.providers.base import Checkpoint, LaunchOrder, ProviderError, Waiting
 from replicas.providers.control import BASH, PYTHON, Command, Control, Running
 from replicas.providers.layout import ReplicaDirectory, VersionDirectory
@@ -103,7 +103,7 @@ class Setups:
         limits = local_check.limits(order.spec)
         group = cgroups.plan(self._home, f"{site.name}-setup{number}", limits)
         for sentence in group.missing:
-            logs.append_to(order.log, sentence)
+            joblog.append_to(order.log, sentence)
         control = Control(site.setup / str(number))
         command = Command(
             argv=(PYTHON, "-I", str(VENV_MAKER), str(site.venv), BASH, "-c", str(order.spec["setup"])),

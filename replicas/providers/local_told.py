@@ -9,7 +9,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from replicas.providers import logs, notes
+from replicas.providers import joblog, logs, notes
 
 COPIED_BYTES = 1 << 20  # in one step
 
@@ -58,6 +58,7 @@ class Telling:
             return
         try:
             self._write(Note(self._key, end - len(data), end, line, _size(self._log)))
+            joblog.note(self._log)
             with open(self._log, "ab") as file:
                 file.write(data + line.encode())
         except OSError:

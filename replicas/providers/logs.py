@@ -84,15 +84,6 @@ def tail(log: Path, lines: int = 20, size: int = TAIL_BYTES) -> tuple[str, ...]:
     return tuple(_redrawn(data)[-lines:])
 
 
-def append_to(log: Path, sentence: str) -> None:
-    """Add a line to an operation's log. It informs; what is done does not depend on it, nor fail for a full disk."""
-    try:
-        with open(log, "a", encoding="utf-8") as file:
-            file.write(f"{sentence}\n")
-    except OSError:
-        pass
-
-
 def _redrawn(data: bytes) -> list[str]:
     text = data.decode(errors="replace").replace("\r\n", "\n").rstrip("\n")
     return [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")] if text else []

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.controlplane import ControlPlane
+from tests.support.polling import eventually
+from tests.support.receiver import Receiver
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.needs("jq"), pytest.mark.needs("curl")]
 DOCS = Path(__file__).parents[2] / "docs" / "api.md"
@@ -52,10 +54,17 @@ def deploy(plane: ControlPlane, folder: Path, token: str, run: str) -> subproces
     )
 
 
+def occasions(receiver: Receiver) -> set[tuple[str, str]]:
+    """Of which services what was told."""
+    return {(item["service"], item["occasion"]) for payload in receiver.payloads for item in payload["items"]}
+
+
 def test_another_projects_ci_deploys_and_learns_how_it_went(control_plane: ControlPlane, tmp_path: Path) -> None:
     plane = control_plane
     plane.manage("role", "ci", "operator", "--create")
     token = plane.manage("shell", "-c", MAKE).stdout.split("TOKEN ")[1].split()[0]
+    receiver = Receiver()
+    plane.manage("notices", "add", "on-call", told=f"{receiver.url}\n")
     try:
         done = deploy(plane, tmp_path, token, GOOD)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -73,7 +82,10 @@ def test_another_projects_ci_deploys_and_learns_how_it_went(control_plane: Contr
         assert deploy(plane, tmp_path, "rollcall_nothing", GOOD).returncode == 1
         (row,) = json.loads(plane.manage("status", "shop", "--json").stdout)
         assert row["ready"] == 2
+        eventually(lambda: ("shop", "rollout") in occasions(receiver), 60, plane.tail)
         events = plane.manage("events", "shop", "--json").stdout.splitlines()
         assert {json.loads(line)["source"] for line in events} == {"api", ""}
     finally:
         plane.manage("down", "shop", "--wait", check=False)
+        plane.manage("notices", "remove", "on-call", check=False)
+        receiver.close()

@@ -8,6 +8,7 @@ import pytest
 from replicas import clock
 from replicas.config import Config
 from replicas.models import Event, Lease, Operation, Replica, Service
+from replicas.providers import joblog
 from tests.commands import acts
 from tests.commands.conftest import TRIVIAL, Run
 
@@ -24,6 +25,7 @@ def history(run: Run, yaml: Path, config: Config, controller: Lease) -> Replica:
     Event.objects.update(at=then)
     for operation in Operation.objects.all():
         acts.say(operation, "log\n")
+        joblog.note(Path(operation.log))
     (config.home / "replicas" / replica.uid).mkdir()
     return replica
 
@@ -44,7 +46,7 @@ def test_dry_run_counts_the_same_and_removes_nothing(run: Run, history: Replica,
     told = run("prune", "--dry-run").out
     assert told.startswith("Would remove 1 ended replica, 0 settled operations and ")
     assert (Replica.objects.count(), Operation.objects.count(), Event.objects.count()) == before
-    assert len(list((config.home / "logs" / "operations").iterdir())) == 2
+    assert len(list((config.home / "logs" / "operations").iterdir())) == 4  # two logs and their times
     assert run("prune").out == told.replace("Would remove", "Removed")
 
 

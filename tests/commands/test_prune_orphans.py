@@ -12,6 +12,7 @@ from replicas.config import Config
 from replicas.jobs import orphans
 from replicas.models import Lease
 from replicas.providers import locks
+from replicas.providers.joblog import append_to, times_of
 from replicas.providers.local import LocalProvider
 from replicas.web.intake import propose
 from tests.commands import acts
@@ -97,7 +98,7 @@ def test_what_a_purge_left_goes(run: Run, with_files: Path, config: Config) -> N
     version = config.home / "versions" / acts.service().version.uid
     log = config.home / "logs" / "operations" / f"{replica.operations.get(kind='LAUNCH').pk}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("launched\n")
+    append_to(log, "launched")
     directory = config.home / "replicas" / replica.uid
     directory.mkdir(parents=True)
     services.take_down(acts.service().pk, purge=True, actor="ann")
@@ -105,7 +106,7 @@ def test_what_a_purge_left_goes(run: Run, with_files: Path, config: Config) -> N
     for each in (version, directory, log):
         age(each)
     assert "1 version and 1 replica, 1 operation log and 0 access logs." in run("prune").out
-    assert [each.exists() for each in (version, directory, log)] == [False, False, False]
+    assert [each.exists() for each in (version, directory, log, times_of(log))] == [False] * 4
 
 
 def test_access_logs_of_forgotten_services_go_and_those_of_others_stay(run: Run, yaml: Path, config: Config) -> None:

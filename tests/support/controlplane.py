@@ -161,11 +161,14 @@ class ControlPlane:
                 found.setdefault(uid, []).append(pid)
         return found
 
-    def manage(self, *arguments: str, check: bool = True, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """Run a management command on this home."""
+    def manage(
+        self, *arguments: str, check: bool = True, timeout: float = 60.0, told: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a management command on this home; `told` is its standard input."""
         done = subprocess.run(
             [sys.executable, str(BASE / "manage.py"), *arguments],
             env=self.environment,
+            input=told,
             capture_output=True,
             text=True,
             timeout=timeout,
