@@ -77,7 +77,7 @@ def gateway(python: str) -> tuple[Child, ...]:
             after="controller",
             grace=2.0,
             last=True,  # requests are served while the others end
-            delays=(0.0, 0.0, 0.2, 0.5, 1.0, 1.0, 2.0, 5.0),  # all traffic waits for it
+            delays=(0.0, 0.0, 0.2, 0.2, 0.2, 0.5, 0.5, 1.0, 2.0, 5.0),  # all traffic waits for it
             settled=5.0,
         ),
     )
