@@ -13,11 +13,12 @@ const IN_LIST = Symbol("a list's item");
 export function completionsAt(schema, lines, row, column) {
   const before = lines[row].slice(0, column);
   if (/(^|\s)#/.test(before) || inBlock(lines, row, column)) return null;
+  const flow = flowAt(lines, row, before);
+  if (flow) return inFlow(schema, flow, lines[row].slice(column), column);
   const value = VALUE.exec(before);
   if (value) {
     const path = [...pathOf(lines, row, value[1]), value[2]];
-    const items = values(schema, at(schema, path)).map((label) => ({ label, detail: "", insert: label }));
-    return fitting(items, value[3], column);
+    return fitting(choices(schema, path), value[3], column);
   }
   const key = KEY.exec(before);
   if (!key) return null;
@@ -27,10 +28,58 @@ export function completionsAt(schema, lines, row, column) {
   const rest = lines[row].slice(column);
   const items = fields.map(([name, part]) => ({
     label: name,
-    detail: part.description ?? resolved(schema, part)[0]?.description ?? "",
+    detail: detailOf(schema, part),
     insert: rest.trimStart().startsWith(":") ? name : name + opening(schema, part, name, key[1].length),
   }));
   return fitting(items, key[2], column);
+}
+
+const choices = (schema, path) => values(schema, at(schema, path)).map((label) => ({ label, detail: "", insert: label }));
+const detailOf = (schema, part) => part.description ?? resolved(schema, part)[0]?.description ?? "";
+
+/**
+ * The place in a mapping or a list that is written in one line, such as `rollout: {mode: rolling, max_`: `{path, key,
+ * typed, taken}`, where `key` is null while a key is typed. Null outside of such, and in quotes.
+ */
+function flowAt(lines, row, before) {
+  const entry = ENTRY.exec(before);
+  const item = /^(\s*(?:- +)+)(?=[{[])/.exec(before);
+  const text = entry ? entry[5] ?? "" : item ? before.slice(item[1].length) : "";
+  if (!/^[{[]/.test(text)) return null;
+  const open = [];
+  let quote = "";
+  let word = "";
+  for (const char of text) {
+    const top = open.at(-1);
+    if (quote) quote = char === quote ? "" : quote;
+    else if (char === '"' || char === "'") quote = char;
+    else if (char === "{" || char === "[") {
+      open.push({ mapping: char === "{", key: null, taken: new Set() });
+      word = "";
+    } else if (char === "}" || char === "]") {
+      open.pop();
+      word = "";
+    } else if (char === "," && top) [top.key, word] = [null, ""];
+    else if (char === ":" && top?.mapping && top.key === null) {
+      top.key = word.trim();
+      top.taken.add(top.key);
+      word = "";
+    } else word += char;
+  }
+  const top = open.at(-1);
+  if (!top || quote || !/^\s*[\w.-]*$/.test(word)) return null;
+  const head = pathOf(lines, row, entry ? entry[1] : item[1]);
+  const inner = open.slice(0, -1).map((each) => (each.mapping ? each.key : IN_LIST));
+  const path = [...head, ...(entry ? [nameOf(entry)] : []), ...inner, ...(top.mapping ? [] : [IN_LIST])];
+  return { path, key: top.mapping ? top.key : undefined, typed: word.trimStart(), taken: top.taken };
+}
+
+function inFlow(schema, { path, key, typed, taken }, rest, column) {
+  if (key !== null) return fitting(choices(schema, key === undefined ? path : [...path, key]), typed, column);
+  const fields = keys(schema, at(schema, path)).filter(([name]) => !taken.has(name));
+  const end = rest.trimStart().startsWith(":") ? "" : ": ";
+  const items = fields.map(([name, part]) => ({ label: name, detail: detailOf(schema, part), insert: name + end }));
+  return fitting(items, typed, column);
 }
 
 function fitting(items, typed, column) {

@@ -166,6 +166,10 @@ PLACES = [  # the text with a cursor in it, what is proposed first, what is not 
     ("run: |\n  serv^", "", "service"),
     ("# serv^", "", "service"),
     ("envs:\n  ^", "", "name"),
+    ("service: {replicas: 2, rollout: {mode: rolling, max_^", "max_surge", "mode"),
+    ("service:\n  rollout: {mode: ^}", "rolling", "mode"),
+    ("resources:\n  any_of:\n    - {use_^", "use_spot", "ports"),
+    ("service:\n  readiness_probe: {path: '/^", "", "path"),
 ]
 
 
