@@ -79,6 +79,24 @@ def test_that_its_supervisor_has_ended_is_known_before_its_parts_fall_silent(
         (run / "up.lock").unlink()
 
 
+def test_who_looks_for_the_supervisor_keeps_none_from_starting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the very moment of the look another one takes the lock."""
+    run = settings.ROLLCALL.run
+    os.close(occupancy.occupy(home, run))
+    read, held = Path.read_text, []
+
+    def meanwhile(path: Path, *how: object) -> str:
+        held.append(occupancy.occupy(home, run))
+        return read(path, *how)
+
+    assert checks.holder(run) is False
+    monkeypatch.setattr(Path, "read_text", meanwhile)
+    assert checks.holder(run) is True
+    os.close(*held)
+    (run / "up.lock").unlink()
+    assert checks.holder(run) is None
+
+
 def test_a_misspelt_variable_is_wrong(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
