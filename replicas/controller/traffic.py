@@ -188,12 +188,16 @@ class Traffic:
         return ended
 
     def measured(self, service_id: int, views: Iterable[ReplicaView]) -> list[ReplicaView]:
-        """The views with what is in flight on those that leave; one that is not yet out of traffic counts as busy."""
-        if self.plane is None or not self.served or service_id not in self.wanted.reasons:
+        """The views with what is in flight on those that leave.
+
+        One that is not yet out of traffic counts as busy; and each one does while HAProxy does not answer, or was not
+        asked yet: it may have been told of nothing, or come back with a file in which the replica still serves.
+        """
+        asked = self.cursor >= 0
+        if self.plane is None or (asked and service_id not in self.wanted.reasons):
             return list(views)
-        return [
-            replace(view, in_flight=self.in_flight.get(view.id, 1)) if view.state in COUNTED else view for view in views
-        ]
+        known = self.in_flight if self.served else {}
+        return [replace(view, in_flight=known.get(view.id, 1)) if view.state in COUNTED else view for view in views]
 
     # --- what rows say --------------------------------------------------------------------------------------------
 

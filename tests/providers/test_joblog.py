@@ -34,3 +34,12 @@ def test_what_was_cut_off_and_what_is_no_file_of_ours_harms_nothing(tmp_path: Pa
     assert not (tmp_path / "elsewhere").exists()
     assert log.read_text() == "one\ntwo\n"
     joblog.append_to(tmp_path / "nowhere" / "7.log", "three")
+
+
+def test_a_full_disk_costs_only_the_sentence(tmp_path: Path) -> None:
+    log = tmp_path / "7.log"
+    log.symlink_to("/dev/full")
+    joblog.append_to(log, "nowhere")
+    log.unlink()
+    joblog.append_to(log, "somewhere")
+    assert log.read_text() == "somewhere\n"

@@ -105,15 +105,6 @@ def test_tail_takes_any_bytes(content: bytes) -> None:
     assert all("\n" not in line for line in lines)
 
 
-def test_a_sentence_is_appended_and_a_full_disk_costs_only_that(tmp_path: Path) -> None:
-    path = tmp_path / "order.log"
-    logs.append_to(path, "first")
-    logs.append_to(path, "second")
-    assert path.read_text() == "first\nsecond\n"
-    logs.append_to(tmp_path / "none" / "order.log", "nowhere")
-    logs.append_to(Path("/dev/full"), "nowhere")
-
-
 class Wall:
     """The clock of a shim that writes: `wall.now` in seconds."""
 
