@@ -35,11 +35,13 @@ class Storm:
         self.replica_kills: list[float] = []
         self.away: list[tuple[float, float]] = []  # from when to when a killed gateway did not answer
         self.done: Counter[str] = Counter()
+        self.begun: list[tuple[float, str]] = []  # when each step began, and what it was
 
     def step(self) -> None:
         """One thing, taken by chance."""
         acts = [self.update] * 3 + [self.kill_replica] * 5 + [self.kill_gateway] + [self.kill_controller] + [self.scale]
         act = self.chance.choice(acts)
+        self.begun.append((time.monotonic(), act.__name__))
         act()
         self.done[act.__name__] += 1
         self.town.ready(REPLICAS)
@@ -87,11 +89,13 @@ class Storm:
         os.kill(leader, signal.SIGKILL)
         eventually(lambda: self.town.plane.children().get("controller") not in (None, leader), 10, self.town.told)
 
-    def told(self, answers: list[Answer]) -> list[tuple[str, float, float]]:
-        """What became of requests, how long they took, and how long after the last kill they were sent."""
+    def told(self, answers: list[Answer]) -> list[str]:
+        """What became of requests, how long they took, and how long before them were the last kill and steps."""
         kills = self.replica_kills + [since for since, _ in self.away]
         return [
-            (answer.body[:80], answer.done - answer.sent, min(answer.sent - at for at in kills if at < answer.done))
+            f"{answer.body[:80]} in {answer.done - answer.sent:.3f} s, after a kill by "
+            f"{min((answer.sent - at for at in kills if at < answer.done), default=-1):.3f} s, after "
+            + ", ".join(f"{name} {answer.sent - at:.3f} s" for at, name in self.begun if at < answer.done)[-120:]
             for answer in answers
         ]
 
