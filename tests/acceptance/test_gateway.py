@@ -150,8 +150,8 @@ def test_a_killed_replica_costs_only_what_it_had_in_flight(town: Town) -> None:
     with load(town.url(), clients=8) as traffic:
         eventually(lambda: len(traffic.answers) > 100, 20)
         victim = town.rows.replicas("web", "READY")[0]
-        os.kill(victim["pid"], signal.SIGKILL)
         killed = time.monotonic()
+        os.kill(victim["pid"], signal.SIGKILL)
         town.ready(3)
         eventually(town.equal, 10, town.told)
     late = [answer for answer in traffic.since(killed + 0.3) if f'"name": "{victim["number"]}"' in answer.body]
@@ -166,8 +166,8 @@ def test_a_killed_haproxy_is_back_within_a_second(town: Town) -> None:
     away = []
     for _ in range(3):
         leader = town.plane.children()["gateway"]
-        os.kill(leader, signal.SIGKILL)
         killed = time.monotonic()
+        os.kill(leader, signal.SIGKILL)
         eventually(lambda: reaches(url), 5, town.told)
         away.append(time.monotonic() - killed)
         eventually(town.equal, 5, town.told)

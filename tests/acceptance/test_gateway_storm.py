@@ -66,8 +66,8 @@ class Storm:
 
     def kill_replica(self) -> None:
         victim = self.chance.choice(self.town.rows.replicas("web", "READY"))
+        self.replica_kills.append(time.monotonic())  # before: who fails at that very moment is excused too
         os.kill(victim["pid"], signal.SIGKILL)
-        self.replica_kills.append(time.monotonic())
         eventually(lambda: self.ended(victim["number"]), 15, self.town.told)
 
     def ended(self, number: int) -> bool:
@@ -75,8 +75,8 @@ class Storm:
 
     def kill_gateway(self) -> None:
         leader = self.town.plane.children()["gateway"]
-        os.kill(leader, signal.SIGKILL)
         killed = time.monotonic()
+        os.kill(leader, signal.SIGKILL)
         eventually(lambda: self.back(leader), BACK_SECONDS, self.town.told)
         self.away.append((killed, max(time.monotonic(), killed + BACK_SECONDS)))
 

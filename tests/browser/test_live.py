@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Desk
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import CUT_OFF, Visitor
 from tests.web.site import Scribe
 
 Visit = Callable[..., Visitor]
@@ -184,7 +184,7 @@ def test_a_lost_server_is_told_and_the_page_catches_up(visit: Visit, desk: Desk,
     clerk.deploy(name=name)
     number = clerk.ready(name=name)
     with visit() as visitor:
-        visitor.expected = [r"WebSocket connection", r"ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET"]
+        visitor.expected = [r"WebSocket connection", CUT_OFF]
         page = visitor.goto(f"/services/{name}/")
         visitor.mark()
         connection = page.locator("#connection")
@@ -208,7 +208,7 @@ def test_missing_events_make_the_page_start_over_from_a_snapshot(
     clerk.deploy(name=name)
     number = clerk.ready(name=name)
     with visit() as visitor:
-        visitor.expected = [r"WebSocket connection", r"ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET"]
+        visitor.expected = [r"WebSocket connection", CUT_OFF]
         page = visitor.goto(f"/services/{name}/")
         visitor.mark()
         expect(page.locator("#connection")).to_have_text("Live")

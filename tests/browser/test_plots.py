@@ -169,7 +169,7 @@ def test_new_samples_and_levels_come_by_themselves(visit: Visit, clerk: Scribe, 
         page = opened(visitor, clerk, name)
         page.get_by_role("button", name="5 min", exact=True).click()
         visitor.mark()
-        clerk.measured(name=name, first=0, last=0, requests=33)
+        clerk.measured(name=name, first=-2, last=-2, requests=33)  # a second of its own, however quick the page was
         expect(figure(page, "asked")).to_have_text("33")
         clerk.scale(name=name, target=5)
         expect(figure(page, "wanted")).to_have_text("5")

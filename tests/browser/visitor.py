@@ -10,6 +10,10 @@ RESULTS = Path(__file__).resolve().parents[2] / "test-results"
 ABORTED = "net::ERR_ABORTED"  # what a page was still asking for when it was left
 
 
+# What a browser says of requests, and of answers on their way, when a server is killed.
+CUT_OFF = r"ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET|ERR_CONTENT_LENGTH_MISMATCH|ERR_INCOMPLETE_CHUNKED"
+
+
 class Visitor:
     """A page of its own profile, signed in by `cookies`. Use as a context: at its end nothing may have gone wrong.
 
@@ -81,4 +85,5 @@ class Visitor:
             self.context.tracing.stop(path=RESULTS / f"{self.name}.zip")
         self.context.close()
         if kind is None:
-            assert self.unexpected() == []
+            found = self.unexpected()
+            assert not found, f"in the page: {found}"

@@ -237,7 +237,7 @@ def test_the_view_goes_on_after_the_server_was_killed(tab: Tab, log: Path, repli
     tab.until(f"{SHOWN}.includes('line 119') && {BADGE} === 'live'")
     assert tab.ask("document.querySelector('.log-space').getBoundingClientRect().height") == 120 * 18
     tab.troubles[:] = [each for each in tab.troubles if "WebSocket" not in each and "/session" not in each]
-    tab.troubles[:] = [each for each in tab.troubles if "ERR_CONNECTION" not in each]
+    tab.troubles[:] = [each for each in tab.troubles if "ERR_" not in each]
 
 
 def test_an_ended_log_says_so(tab: Tab, log: Path, replica: int, site: Site) -> None:
