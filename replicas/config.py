@@ -183,16 +183,19 @@ def _read(variable: str, text: str, default: Any, limits: Mapping[str, Any]) -> 
         return _number(variable, text, type(default), limits["least"], limits["most"])
     if isinstance(default, tuple):
         return tuple(part.strip() for part in text.split(",") if part.strip())
-    if variable == PREFIX + "LOG_LEVEL":
-        if text.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
-            raise ConfigError(f"{variable}={text!r} is not a level: use DEBUG, INFO, WARNING or ERROR.")
-        return text.upper()
-    if variable == PREFIX + "PUBLIC_URL" and text:
-        return _web_address(variable, text)
-    return text
+    form = FORMS.get(variable.removeprefix(PREFIX))
+    return form(variable, text) if form else text
+
+
+def _level(variable: str, text: str) -> str:
+    if text.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+        raise ConfigError(f"{variable}={text!r} is not a level: use DEBUG, INFO, WARNING or ERROR.")
+    return text.upper()
 
 
 def _web_address(variable: str, text: str) -> str:
+    if not text:
+        return text
     try:
         parts = urlsplit(text)
         named = parts.hostname and (parts.port is None or parts.port > 0)
@@ -202,6 +205,9 @@ def _web_address(variable: str, text: str) -> str:
     if not named or parts.scheme not in {"http", "https"} or not plain:
         raise ConfigError(f"{variable}={text!r} is no address of the web: write https://HOST, with a path if need be.")
     return text
+
+
+FORMS = {"LOG_LEVEL": _level, "PUBLIC_URL": _web_address}  # texts that are not free
 
 
 def _boolean(variable: str, text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from replicas import clock
 from replicas.actions import operations, replicas, services
 from replicas.actions.operations import Owner, Usage
-from replicas.core.values import Lane, OperationKind, OperationStatus, ReplicaState
+from replicas.core.values import Lane, OperationKind, OperationStatus, ReplicaState, ServiceStatus
 from replicas.models import Operation, Replica, Service
 
 WORKER = Owner("test-host", 4711, 1234567)
@@ -101,3 +101,8 @@ def in_bulk(owner: Service, count: int, state: ReplicaState) -> list[Replica]:
         launches = [Operation(replica=each, kind=OperationKind.LAUNCH, lane=Lane.LONG, **usual) for each in made]
         Operation.objects.bulk_create(launches, batch_size=200)
     return made
+
+
+def fails(service: Service, reason: str = "exited with code 7") -> None:
+    """The controller reports that the service has failed."""
+    assert services.report(service.pk, status=ServiceStatus.FAILED, reason=reason, ready=0, live=0, actor="controller")

@@ -62,25 +62,25 @@ def noting(holder: Any) -> Iterator[None]:
         after = permissions(holder)
         parts = (("given", after - before), ("taken away", before - after))
         reason = "; ".join(f"{word}: {', '.join(sorted(names))}" for word, names in parts if names)
-        if reason and isinstance(holder, Group):
-            note_group(holder, "permissions", reason)
-        elif reason:
-            note(holder, "permissions", reason)
+        if reason:
+            (note_group if isinstance(holder, Group) else note)(holder, "permissions", reason)
 
 
 def note_group(found: Group, trigger: str, reason: str) -> None:
     """Write that what a role gives changed."""
-    asked = origin.current().user
-    by = asked.get_username() if asked is not None else ""
-    audit.note(audit.ROLE, found.pk, trigger, {"name": found.name}, reason=reason, actor=by)
+    audit.note(audit.ROLE, found.pk, trigger, {"name": found.name}, reason=reason, actor=_asking())
 
 
 def note(user: Any, trigger: str, reason: str, *, old: str = "", new: str = "", actor: str = "") -> None:
     """Write that something of a user's rights changed."""
-    asked = origin.current().user
-    by = actor or (asked.get_username() if asked is not None else "")
     data = {"name": user.get_username(), "active": user.is_active, "superuser": user.is_superuser}
-    audit.note(audit.PERSON, user.pk, trigger, data, reason=reason, actor=by, old=old, new=new)
+    audit.note(audit.PERSON, user.pk, trigger, data, reason=reason, actor=actor or _asking(), old=old, new=new)
+
+
+def _asking() -> str:
+    """Whose request this is; "" where it is none."""
+    asked = origin.current().user
+    return asked.get_username() if asked is not None else ""
 
 
 def group(role: Role) -> Group:

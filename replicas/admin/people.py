@@ -56,8 +56,18 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
+class OneByOne:
+    """Deleted one at a time: many at once would neither ask who is a superuser, nor be an event each."""
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Without the deletion of many."""
+        found = super().get_actions(request)  # type: ignore[misc]
+        found.pop("delete_selected", None)
+        return found
+
+
 @admin.register(User)
-class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
+class PersonAdmin(OneByOne, UserAdmin):  # type: ignore[type-arg]
     """People. Only a superuser makes superusers, or changes one: a role gives nobody more than it has."""
 
     form = PersonForm
@@ -103,12 +113,6 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
         names = {group.name for group in user.groups.all()}
         return "superuser" if user.is_superuser else next((role for role in reversed(Role) if role in names), "-")
 
-    def get_actions(self, request: HttpRequest) -> Any:
-        """Without the deletion of many, which would not ask who is a superuser."""
-        found = super().get_actions(request)
-        found.pop("delete_selected", None)
-        return found
-
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """See ModelAdmin; what it changes of the user's rights is an event."""
         before = User.objects.filter(pk=obj.pk).first() if change else None
@@ -139,18 +143,12 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Group)
-class RoleAdmin(GroupAdmin):
+class RoleAdmin(OneByOne, GroupAdmin):
     """The groups that roles are, for superusers, who may change what a role gives."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """See ModelAdmin."""
         return bool(request.user.is_superuser)
-
-    def get_actions(self, request: HttpRequest) -> Any:
-        """Without the deletion of many: each is an event."""
-        found = super().get_actions(request)
-        found.pop("delete_selected", None)
-        return found
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """See ModelAdmin; what changes of the permissions is an event."""

@@ -14,7 +14,7 @@ from replicas.actions import pruning
 from replicas.core.wording import some
 from replicas.providers import registry
 from replicas.providers.base import Kept, ProviderError
-from replicas.providers.joblog import times_of
+from replicas.providers.logtimes import times_of
 
 log = logging.getLogger(__name__)
 

@@ -181,9 +181,7 @@ def append(path: Path, line: str) -> None:
     """Add one line to a log. A full disk costs the line, not the operation."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        joblog.note(path)
-        with path.open("a", encoding="utf-8", errors="replace") as file:
-            file.write(line.rstrip("\n") + "\n")
+        joblog.append(path, (line.rstrip("\n") + "\n").encode(errors="replace"))
     except OSError as error:
         log.warning("cannot write to %s: %s", path, error)
 

@@ -58,9 +58,7 @@ class Telling:
             return
         try:
             self._write(Note(self._key, end - len(data), end, line, _size(self._log)))
-            joblog.note(self._log)
-            with open(self._log, "ab") as file:
-                file.write(data + line.encode())
+            joblog.append(self._log, data + line.encode())
         except OSError:
             pass  # the log informs, and the output itself has it all
 

@@ -21,6 +21,11 @@ MOST_BYTES = 64 << 20  # of one file that are searched: more than the shim write
 Stamp = tuple[int, int]  # offset since the log's very beginning, ms since the epoch
 
 
+def times_of(log: Path) -> Path:
+    """Where the times of a log file are."""
+    return log.with_name(f"{log.name}.times")
+
+
 def stamps(log: Path, segments: Sequence[Segment], start: int, end: int) -> list[Stamp]:
     """The entries that tell of the bytes from `start` to `end`, oldest first; at most MOST."""
     found: list[Stamp] = []
@@ -94,7 +99,7 @@ def _open(log: Path, segment: Segment) -> int:
     for path in (log, full_path(log, segment.begin)):
         try:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            file = os.open(path.with_name(f"{path.name}.times"), flags)
+            file = os.open(times_of(path), flags)
         except OSError:
             continue
         try:

@@ -100,11 +100,7 @@ class Times:
         try:
             if self._file < 0:
                 self._file = os.open(self._log + TIMES, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            place, size = os.fstat(log).st_size, os.fstat(self._file).st_size
-            if size % ENTRY:
-                os.ftruncate(self._file, size - size % ENTRY)
-            if size <= FREE_BYTES + place // 4:
-                os.write(self._file, place.to_bytes(6, "big") + int(now * 1000).to_bytes(6, "big"))
+            enter(self._file, os.fstat(log).st_size, int(now * 1000))
         except OSError:
             pass
 
@@ -115,6 +111,15 @@ class Times:
         self._file, self._last = -1, 0.0
         if os.path.exists(self._log + TIMES):
             os.rename(self._log + TIMES, full + TIMES)
+
+
+def enter(times: int, place: int, now: int) -> None:
+    """Add an entry to the open file of times, if it may grow so far; one that was cut off goes. Raises OSError."""
+    size = os.fstat(times).st_size
+    if size % ENTRY:
+        os.ftruncate(times, size - size % ENTRY)
+    if size <= FREE_BYTES + place // 4:
+        os.write(times, place.to_bytes(6, "big") + now.to_bytes(6, "big"))
 
 
 class Log:

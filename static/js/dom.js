@@ -16,12 +16,12 @@ export function h(tag, props = {}, ...children) {
 }
 
 // As the server's pages have them: they turn the direction of what follows, or are not seen at all.
-const UNSEEN = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/;
+const UNSEEN = /([\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff])/;
 const TEXT_ONLY = new Set(["option", "textarea", "title"]);
 
 /** The text in pieces, of which each unseen character is one that shows its code and isolates what it does. */
 function marked(text) {
-  return text.split(new RegExp(`(${UNSEEN.source})`)).map((part) => {
+  return text.split(UNSEEN).map((part) => {
     if (!UNSEEN.test(part)) return part;
     const mark = document.createElement("bdi");
     mark.className = "unseen";
@@ -60,7 +60,7 @@ export function link(node, address) {
 
 /** Set the text unless it is there already, so that selections and the layout stay. */
 export function setText(node, text) {
-  if (node.textContent !== text) fill(node, (text ?? "") === "" ? null : String(text));
+  if (node.textContent !== text) fill(node, text === "" ? null : text);
 }
 
 /** Set or remove an attribute unless it is so already. */

@@ -18,24 +18,27 @@ export function completionsAt(schema, lines, row, column) {
   const value = VALUE.exec(before);
   if (value) {
     const path = [...pathOf(lines, row, value[1]), value[2]];
-    return fitting(choices(schema, path), value[3], column);
+    return fitting(valuesAt(schema, path), value[3], column);
   }
   const key = KEY.exec(before);
   if (!key) return null;
   const path = pathOf(lines, row, key[1]);
   const taken = siblings(lines, row, key[1].length);
-  const fields = keys(schema, at(schema, path)).filter(([name]) => !taken.has(name));
-  const rest = lines[row].slice(column);
-  const items = fields.map(([name, part]) => ({
-    label: name,
-    detail: detailOf(schema, part),
-    insert: rest.trimStart().startsWith(":") ? name : name + opening(schema, part, name, key[1].length),
-  }));
-  return fitting(items, key[2], column);
+  const follows = (name, part) => opening(schema, part, name, key[1].length);
+  return fitting(keysAt(schema, path, taken, lines[row].slice(column), follows), key[2], column);
 }
 
-const choices = (schema, path) => values(schema, at(schema, path)).map((label) => ({ label, detail: "", insert: label }));
-const detailOf = (schema, part) => part.description ?? resolved(schema, part)[0]?.description ?? "";
+const valuesAt = (schema, path) => values(schema, at(schema, path)).map((label) => ({ label, detail: "", insert: label }));
+
+// The keys that are not `taken`. `rest` is what stands behind them; `follows(name, part)` is added where that has no colon.
+function keysAt(schema, path, taken, rest, follows) {
+  const fields = keys(schema, at(schema, path)).filter(([name]) => !taken.has(name));
+  return fields.map(([name, part]) => ({
+    label: name,
+    detail: part.description ?? resolved(schema, part)[0]?.description ?? "",
+    insert: rest.trimStart().startsWith(":") ? name : name + follows(name, part),
+  }));
+}
 
 /**
  * The place in a mapping or a list that is written in one line, such as `rollout: {mode: rolling, max_`: `{path, key,
@@ -75,11 +78,8 @@ function flowAt(lines, row, before) {
 }
 
 function inFlow(schema, { path, key, typed, taken }, rest, column) {
-  if (key !== null) return fitting(choices(schema, key === undefined ? path : [...path, key]), typed, column);
-  const fields = keys(schema, at(schema, path)).filter(([name]) => !taken.has(name));
-  const end = rest.trimStart().startsWith(":") ? "" : ": ";
-  const items = fields.map(([name, part]) => ({ label: name, detail: detailOf(schema, part), insert: name + end }));
-  return fitting(items, typed, column);
+  if (key === null) return fitting(keysAt(schema, path, taken, rest, () => ": "), typed, column);
+  return fitting(valuesAt(schema, key === undefined ? path : [...path, key]), typed, column);
 }
 
 function fitting(items, typed, column) {

@@ -25,7 +25,7 @@ def history(run: Run, yaml: Path, config: Config, controller: Lease) -> Replica:
     Event.objects.update(at=then)
     for operation in Operation.objects.all():
         acts.say(operation, "log\n")
-        joblog.note(Path(operation.log))
+        joblog.append_to(Path(operation.log), "with its time")
     (config.home / "replicas" / replica.uid).mkdir()
     return replica
 

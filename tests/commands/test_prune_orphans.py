@@ -12,8 +12,9 @@ from replicas.config import Config
 from replicas.jobs import orphans
 from replicas.models import Lease
 from replicas.providers import locks
-from replicas.providers.joblog import append_to, times_of
+from replicas.providers.joblog import append_to
 from replicas.providers.local import LocalProvider
+from replicas.providers.logtimes import times_of
 from replicas.web.intake import propose
 from tests.commands import acts
 from tests.commands.conftest import TRIVIAL, Run

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from replicas.actions import notices, services
-from replicas.core.values import NoticeKind, ServiceStatus
+from replicas.actions import notices
+from replicas.core.values import NoticeKind
 from replicas.jobs import notices as job
-from replicas.models import NoticeChannel, Service
+from replicas.models import NoticeChannel
 from replicas.providers import sending
 from tests import cast
+from tests.cast import fails
 from tests.support.mailbox import PASSWORD, USER, Mailbox
 
 pytestmark = pytest.mark.django_db
@@ -35,10 +36,6 @@ def channel(mailbox: Mailbox, password: str = PASSWORD) -> NoticeChannel:
     shown = sending.check("apprise", url)
     row, _ = notices.add("mail", NoticeKind.APPRISE, url, shown, service=None, occasions=notices.ALL, actor="ann")
     return row
-
-
-def fails(service: Service, reason: str) -> None:
-    assert services.report(service.pk, status=ServiceStatus.FAILED, reason=reason, ready=0, live=0, actor="controller")
 
 
 def test_a_failure_is_mailed(mailbox: Mailbox) -> None:

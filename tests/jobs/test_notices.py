@@ -18,6 +18,7 @@ from replicas.jobs import notices as job
 from replicas.models import Event, Notice, NoticeChannel, Service
 from replicas.providers import sending
 from tests import cast
+from tests.cast import fails
 from tests.support.receiver import Receiver
 
 pytestmark = pytest.mark.django_db
@@ -53,10 +54,6 @@ def channel(url: str, service: Service | None = None, name: str = "ops") -> tupl
         occasions=notices.ALL,
         actor="ann",
     )
-
-
-def fails(service: Service, reason: str = "exited with code 7") -> None:
-    assert services.report(service.pk, status=ServiceStatus.FAILED, reason=reason, ready=0, live=0, actor="controller")
 
 
 def recovers(service: Service) -> None:

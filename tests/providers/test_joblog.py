@@ -25,11 +25,11 @@ def test_each_second_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_what_was_cut_off_and_what_is_no_file_of_ours_harms_nothing(tmp_path: Path) -> None:
     log = tmp_path / "7.log"
-    joblog.times_of(log).write_bytes(b"\0" * 17)
+    logtimes.times_of(log).write_bytes(b"\0" * 17)
     joblog.append_to(log, "one")
-    assert joblog.times_of(log).stat().st_size == 24
-    joblog.times_of(log).unlink()
-    os.symlink(tmp_path / "elsewhere", joblog.times_of(log))
+    assert logtimes.times_of(log).stat().st_size == 24
+    logtimes.times_of(log).unlink()
+    os.symlink(tmp_path / "elsewhere", logtimes.times_of(log))
     joblog.append_to(log, "two")
     assert not (tmp_path / "elsewhere").exists()
     assert log.read_text() == "one\ntwo\n"
