@@ -68,7 +68,7 @@ explore: install-dev ## every order of events in small worlds, and faults put in
 	@ROLLCALL_RACES=1000 $(PY) -m pytest -q tests/actions/test_transition.py tests/actions/test_deliveries.py
 
 fuzz: install-dev ## hostile texts, sockets, files and replies, FACTOR (200) times as many as in the suite
-	@ROLLCALL_FUZZ=$(or $(FACTOR),200) $(PY) -m pytest -n 2 tests/fuzz tests/core/test_spec_fuzz.py tests/web/test_fuzz_sockets.py tests/web/test_fuzz_ansi.py tests/api/test_fuzz_api.py $(ARGS)
+	@ROLLCALL_FUZZ=$(or $(FACTOR),200) $(PY) -m pytest -n 2 --timeout 7200 tests/fuzz tests/core/test_spec_fuzz.py tests/web/test_fuzz_sockets.py tests/web/test_fuzz_ansi.py tests/api/test_fuzz_api.py $(ARGS)
 
 clean: ## remove .venv and everything that was built; homes stay
 	rm -rf $(VENV) staticfiles staticfiles.new staticfiles.old .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -24,9 +24,9 @@ def spec(run: str = "sleep 60", **more: Any) -> dict[str, Any]:
 
 def draft(name: str = "web", target: int = 1, **more: Any) -> services.Draft:
     """A draft of a service with that spec."""
-    body = spec(**more)
+    body = {"name": name} | spec(**more)
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-    process = {key: value for key, value in body.items() if key != "service"}
+    process = {key: value for key, value in body.items() if key not in {"name", "service"}}
     return services.Draft(
         name=name,
         text=json.dumps(body),

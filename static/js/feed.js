@@ -2,7 +2,8 @@
 //
 //   const feed = new Feed({ after: cursor, service: "name" or null });
 //   feed.addEventListener("event", (e) => ...)   e.detail: an event {id, at, service, kind, object_id, revision, ...}
-//   feed.addEventListener("batch", (e) => ...)   e.detail: array of the same events, at most one batch per frame
+//   feed.addEventListener("batch", (e) => ...)   e.detail: array of the same events, at most one batch per frame, and
+//                                                fewer the longer it takes to draw one
 //   feed.addEventListener("state", (e) => ...)   e.detail: {state, since, heard}
 //   feed.addEventListener("reset", (e) => ...)   e.detail: {reason}. Events are missing: take a new snapshot, then
 //                                                feed.resume(snapshot.cursor)
@@ -15,12 +16,15 @@
 import { Link } from "./link.js";
 
 const HIDDEN_WAIT = 1000;
+const REST = 5; // times as long as a batch has kept the page busy nothing is drawn after it
+const LONGEST_REST = 500;
 
 export class Feed extends EventTarget {
   #link;
   #batch = [];
   #frame = 0;
   #timer = 0;
+  #rested = 0; // when the next batch may be drawn, as performance.now()
 
   constructor({ after = 0, service = null } = {}) {
     super();
@@ -80,7 +84,19 @@ export class Feed extends EventTarget {
     if (fresh.length === 0) return;
     for (const event of fresh) this.#tell("event", event);
     this.#batch.push(...fresh);
-    if (document.hidden) this.#timer ||= setTimeout(() => this.#flush(), HIDDEN_WAIT); // a hidden page has no frames
+    this.#draw();
+  }
+
+  #draw() {
+    const wait = document.hidden ? HIDDEN_WAIT : this.#rested - performance.now(); // a hidden page has no frames
+    if (wait > 0) this.#timer ||= setTimeout(() => this.#drawNow(), wait);
+    else this.#drawNow();
+  }
+
+  #drawNow() {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    if (document.hidden) this.#flush();
     else this.#frame ||= requestAnimationFrame(() => this.#flush());
   }
 
@@ -90,7 +106,13 @@ export class Feed extends EventTarget {
     this.#frame = this.#timer = 0;
     const batch = this.#batch;
     this.#batch = [];
-    if (batch.length) this.#tell("batch", batch);
+    if (batch.length === 0) return;
+    const began = performance.now();
+    this.#tell("batch", batch);
+    setTimeout(() => { // after the frame, so that layout and paint count
+      const now = performance.now();
+      this.#rested = now + Math.min(LONGEST_REST, REST * (now - began));
+    });
   }
 
   #reset(reason) {

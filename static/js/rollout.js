@@ -1,10 +1,10 @@
 // The panel of a service's latest rollout: old against new, how far it is, what it waits for, and what may be done now.
 
-import { fill, h, keyed, setAttribute, setText, show } from "./dom.js";
+import { h, keyed, setAttribute, setText, show } from "./dom.js";
 import * as paths from "./paths.js";
 import { listed } from "./state.js";
 import { setAge, setUntil } from "./time.js";
-import { count, sentence, setBadge, tone } from "./words.js";
+import { count, drawStrip, sentence, setBadge } from "./words.js";
 
 const at = (id) => document.getElementById(id);
 const KINDS = { first: "First", update: "Update", restart: "Restart", rollback: "Rollback" };
@@ -135,7 +135,7 @@ function updateSide(node, { version, fresh, traffic, replicas }, service, name) 
   node.querySelector("a").setAttribute("href", paths.version(name, version));
   const ready = replicas.filter(({ state }) => state === "READY").length;
   const missing = fresh ? Math.max(0, service.target - replicas.length) : 0;
-  fill(node.querySelector(".cells"), replicas.map((replica) => cell(replica, name)), hollow(missing));
+  drawStrip(node.querySelector(".cells"), replicas, missing, (replica) => paths.replica(name, replica.number));
   setText(node.querySelector(".figure"), fresh ? `${ready} of ${service.target} ready` : `${ready} ready, ${count(replicas.length, "replica")} left`);
   setText(node.querySelector(".muted"), trafficOf(traffic, fresh, ready));
 }
@@ -145,18 +145,6 @@ export function trafficOf(traffic, fresh, ready) {
   if (traffic && ready === 0 && fresh) return "gets traffic once one is ready";
   return traffic && ready > 0 ? "gets traffic" : "gets no traffic";
 }
-
-const MOST = 60;
-const cell = (replica, name) =>
-  h("a", {
-    class: "cell",
-    href: paths.replica(name, replica.number),
-    title: `replica ${replica.number}: ${replica.state}`,
-    "aria-label": `replica ${replica.number}: ${replica.state}`,
-    data: { tone: tone(replica.state), state: replica.state },
-  });
-const hollow = (missing) =>
-  Array.from({ length: Math.min(missing, MOST) }, () => h("i", { class: "cell hollow", title: "not there yet" }));
 
 /** How many replicas of the new version are to prove themselves before something else is waited for. */
 function neededOf(rollout, policy, target) {

@@ -5,11 +5,12 @@ import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { drawRollout } from "./rollout.js";
 import { drawShare, machine } from "./share.js";
+import { Shown } from "./shown.js";
 import { ServiceState } from "./state.js";
 import { age, fineDuration, localize, setAge, setNow } from "./time.js";
 import { drawOperations, setCount, TimelineView } from "./timeline.js";
 import { Traffic } from "./traffic.js";
-import { addressLink, badge, copyButton, count, drawCells, inTrouble, sentence, setBadge, tone, wanted } from "./words.js";
+import { addressLink, badge, calm, copyButton, count, drawCells, inTrouble, sentence, setBadge, tone, wanted } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
@@ -24,6 +25,7 @@ const timeline = new TimelineView({
   redraw: () => draw(),
 });
 const traffic = new Traffic(name, state, drawShares);
+const shown = new Shown(() => draw());
 const FLIGHT_MOST = 6;
 let specShown = page.snapshot.service.version;
 
@@ -162,20 +164,20 @@ async function drawSpec(number) {
 
 function draw() {
   const replicas = state.live();
+  calm(replicas.length);
   drawHead(state.service);
   drawRollout(state, name, page.can);
   drawCells(at("cells"), state.service, [...replicas].reverse(), (replica) => paths.replica(name, replica.number));
   const heirs = state.heirs();
   const rows = (list) => list.map((replica) => entry(replica, heirs));
-  keyed(document.querySelector("#replicas tbody"), rows(replicas), ({ replica }) => replica.id, row, update);
+  keyed(document.querySelector("#replicas tbody"), rows(shown.of(replicas)), ({ replica }) => replica.id, row, update);
   drawShares();
-  show(at("no-replicas"), replicas.length === 0);
   setCount("live-count", replicas.length);
   const history = state.history();
   keyed(document.querySelector("#history tbody"), rows(history), ({ replica }) => replica.id, row, update);
   show(at("past"), history.length > 0);
-  const shown = history.length < state.ended ? `, the newest ${history.length} shown` : "";
-  setText(at("past-count"), `${count(state.ended, "ended replica")}${shown}`);
+  const newest = history.length < state.ended ? `, the newest ${history.length} shown` : "";
+  setText(at("past-count"), `${count(state.ended, "ended replica")}${newest}`);
   const operations = state.operations.values().sort((a, b) => a.id - b.id);
   show(at("flight"), operations.length > 0);
   setCount("flight-count", operations.length);

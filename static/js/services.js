@@ -9,7 +9,7 @@ import { Selection } from "./selection.js";
 import { setSpark, spark } from "./spark.js";
 import { matches, ServicesState } from "./state.js";
 import { age, setAge, setNow } from "./time.js";
-import { addressLink, badge, copyButton, drawCells, sentence, setBadge, tone, wanted } from "./words.js";
+import { addressLink, badge, calm, copyButton, drawCells, sentence, setBadge, tone, wanted } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
@@ -127,6 +127,7 @@ function draw() {
   const cards = sorted(state.list().filter(({ service }) => !state.whole || matches(chosen, service)));
   table.classList.toggle("no-endpoints", !cards.some(({ service }) => service.endpoint));
   table.classList.toggle("no-owners", !cards.some(({ service }) => service.owner));
+  calm(cards.reduce((all, { replicas }) => all + replicas.length, 0));
   keyed(body, cards, ({ service }) => service.id, row, update);
   drawLoad();
   selection?.keep(cards.filter(({ service }) => mayActOn(service)).map(({ service }) => service.name));

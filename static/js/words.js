@@ -1,6 +1,6 @@
 // How states and statuses look: each word keeps its spelling and gets a tone, so that colour never stands alone.
 
-import { bdi, h, setAttribute, setText } from "./dom.js";
+import { bdi, h, keyed, setAttribute, setText } from "./dom.js";
 
 const TONES = {
   ok: ["READY", "SUCCEEDED", "SENT", "ON"],
@@ -11,6 +11,7 @@ const TONES = {
 const toneOf = new Map(Object.entries(TONES).flatMap(([tone, words]) => words.map((word) => [word, tone])));
 const ORDER = ["READY", "NOT_READY", "STARTING", "PROVISIONING", "PENDING", "DRAINING", "SHUTTING_DOWN"];
 const CELLS_MOST = 60;
+const BREATHING_MOST = 60;
 
 /** ok, busy, warn, bad or off. */
 export const tone = (word) => toneOf.get(word) ?? "off";
@@ -20,6 +21,9 @@ export const inTrouble = (service) => tone(service.status) === "bad" || service.
 
 /** How many replicas are wanted: none of a service that is taken down. */
 export const wanted = (service) => (service.desired === "UP" ? service.target : 0);
+
+/** Nothing breathes on a page of more replicas than so many: a hundred animations would keep a processor busy. */
+export const calm = (replicas) => document.documentElement.classList.toggle("still", replicas > BREATHING_MOST);
 
 /** A badge: the word with its colour. */
 export function badge(word) {
@@ -53,49 +57,58 @@ export function bytes(number) {
   return `${number < 10 && at > 0 ? number.toFixed(1) : Math.round(number)} ${units[at]}`;
 }
 
-/**
- * Draw ready / target as a bar: a cell for each live replica, hollow ones for those still missing; where there are too
- * many, a stretch for each state. `address(replica)` makes cells links.
- */
+/** Draw ready / target as a bar, see `drawStrip`. `address(replica)` makes cells links. */
 export function drawCells(parent, service, replicas, address = null) {
-  const missing = Math.max(0, wanted(service) - replicas.length);
-  const many = replicas.length + missing > CELLS_MOST;
-  parent.classList.toggle("many", many);
-  const nodes = many ? stretches(replicas, missing) : cells(replicas, missing, address);
-  parent.replaceChildren(...nodes);
+  const many = drawStrip(parent, replicas, Math.max(0, wanted(service) - replicas.length), address);
   const states = tally(replicas).map(([state, number]) => `${number} ${state}`);
   const summary = [`${service.ready} of ${wanted(service)} ready`, ...states].join(", ");
   if (!address || many) {
     setAttribute(parent, "role", "img");
     setAttribute(parent, "aria-label", summary);
   } else parent.removeAttribute("role");
-  parent.title = summary;
+  setAttribute(parent, "title", summary);
 }
 
-function cells(replicas, missing, address) {
-  const full = replicas.map((replica) =>
-    h(address ? "a" : "i", {
-      class: "cell",
-      href: address ? address(replica) : null,
-      title: `replica ${replica.number}: ${replica.state}`,
-      "aria-label": address ? `replica ${replica.number}: ${replica.state}` : null,
-      data: { tone: tone(replica.state), state: replica.state },
-    }),
-  );
-  return [...full, ...Array.from({ length: missing }, () => h("i", { class: "cell hollow", title: "not there yet" }))];
+/**
+ * Draw a cell for each replica and hollow ones for those that are `missing`; where there are too many, a stretch for
+ * each state. Whether there are too many.
+ */
+export function drawStrip(parent, replicas, missing, address = null) {
+  const many = replicas.length + missing > CELLS_MOST;
+  parent.classList.toggle("many", many);
+  if (many) {
+    const all = [...tally(replicas), ...(missing ? [["not there yet", missing]] : [])];
+    keyed(parent, all, ([state]) => state, stretch, updateStretch);
+  } else {
+    const hollow = Array.from({ length: missing }, (_, place) => ({ number: `missing ${place}` }));
+    keyed(parent, [...replicas, ...hollow], ({ number }) => number, (each) => cell(each, address), updateCell);
+  }
+  return many;
 }
 
-function stretches(replicas, missing) {
-  const all = tally(replicas).map(([state, number]) => [state, tone(state), number]);
-  if (missing) all.push(["not there yet", "none", missing]);
-  return all.map(([state, toned, number]) => {
-    const node = h("i", { class: "stretch", title: `${number} ${state}`, data: { tone: toned } });
-    node.style.flexGrow = number;
-    return node;
-  });
+function cell(replica, address) {
+  if (!replica.state) return h("i", { class: "cell hollow", title: "not there yet" });
+  return address ? h("a", { class: "cell", href: address(replica) }) : h("i", { class: "cell" });
 }
 
-function tally(replicas) {
+function updateCell(node, replica) {
+  if (!replica.state) return;
+  const told = `replica ${replica.number}: ${replica.state}`;
+  setAttribute(node, "title", told);
+  if (node.localName === "a") setAttribute(node, "aria-label", told);
+  setAttribute(node, "data-tone", tone(replica.state));
+  setAttribute(node, "data-state", replica.state);
+}
+
+const stretch = ([state]) => h("i", { class: "stretch", data: { tone: toneOf.has(state) ? tone(state) : "none" } });
+
+function updateStretch(node, [state, number]) {
+  setAttribute(node, "title", `${number} ${state}`);
+  node.style.flexGrow = number;
+}
+
+/** [state, how many replicas are in it] in the order of a replica's life. */
+export function tally(replicas) {
   const counts = new Map();
   for (const replica of replicas) counts.set(replica.state, (counts.get(replica.state) ?? 0) + 1);
   return [...counts].sort(([a], [b]) => ORDER.indexOf(a) - ORDER.indexOf(b));

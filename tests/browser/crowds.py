@@ -1,13 +1,14 @@
 """What the clerk writes for pages of many things: crowds of services, their addresses and traffic, signs of life."""
 
+import time
 from datetime import timedelta
 
 from django.contrib.auth.models import User
 
 from replicas import clock
-from replicas.actions import leases, notices, services
+from replicas.actions import leases, notices, replicas, services
 from replicas.core.values import NoticeKind, ServiceStatus
-from replicas.models import Heartbeat, Notice, Sample, Service
+from replicas.models import Heartbeat, Notice, Replica, Sample, Service
 from replicas.web import intake
 from tests.web import people
 
@@ -65,4 +66,17 @@ def troubled(name: str, channel: str, text: str) -> None:
     notices.digest(clock.now() + timedelta(hours=1))
 
 
-DOORS = (beat, endpoint, give, lease, sampled, throng, tried, troubled)
+def flicker(name: str, changes: int, pace: float) -> float:
+    """`changes` of state, one replica after the other, `pace` seconds apart; how many that were in a second."""
+    crowd = list(Replica.objects.filter(service__name=name).order_by("number").values_list("pk", flat=True))
+    began = time.monotonic()
+    for turn in range(changes):
+        ok = turn // len(crowd) % 2 == 1
+        facts = {"probe_at": clock.now(), "probe_ok": ok, "probe_detail": "GET /: 200" if ok else "GET /: 503"}
+        trigger = "probe_passed" if ok else "probe_failed"
+        assert replicas.observe(crowd[turn % len(crowd)], trigger, reason=facts["probe_detail"], actor="job", **facts)
+        time.sleep(max(0.0, began + (turn + 1) * pace - time.monotonic()))  # the pace is what is asked for
+    return changes / (time.monotonic() - began)
+
+
+DOORS = (beat, endpoint, flicker, give, lease, sampled, throng, tried, troubled)
