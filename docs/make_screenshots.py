@@ -48,9 +48,29 @@ PAGES = {
     "version": "/services/http/versions/1/",
     "compare": "/services/http/versions/compare?old=1&new=1",
     "missing": "/services/nothing/",
+    "service-logs": "/services/http/logs",
+    "notices": "/notices/",
     "password": "/password",
+    "tokens": "/tokens",
+    "admin": "/admin/",
+    **{
+        f"admin-{name}": f"/admin/replicas/{name}/"
+        for name in (
+            "service",
+            "serviceversion",
+            "rollout",
+            "replica",
+            "operation",
+            "event",
+            "noticechannel",
+            "apitoken",
+        )
+    },
+    "admin-people": "/admin/auth/user/",
+    "admin-service-form": "/admin/replicas/service/1/change/",
+    "admin-replica-form": "/admin/replicas/replica/1/change/",
 }
-WIDTHS = {"wide": (1360, 880), "phone": (390, 844)}
+WIDTHS = {"wide": (1280, 880), "phone": (390, 844)}
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.conftest import Desk
 from tests.browser.visitor import Visitor
 from tests.web import hostile
 from tests.web.site import Scribe
@@ -261,3 +262,20 @@ def test_motion_is_reduced_for_who_wants_it(visit: Visit, clerk: Scribe, name: s
         page = visitor.goto(f"/services/{name}/")
         cell = page.locator("#cells .cell[data-state=PENDING]")
         assert cell.evaluate("(node) => getComputedStyle(node).animationName") == "none"
+
+
+def test_the_lists_of_the_administration_fit_a_laptop(desk: Desk, chromium: Browser, clerk: Scribe, name: str) -> None:
+    story(clerk, name)
+    session = clerk.user(name=f"head-of-{name}", permissions=[])["session"]
+    desk.scribe.change_user(name=f"head-of-{name}", is_staff=True, is_superuser=True)
+    lists = ["service", "serviceversion", "rollout", "replica", "operation", "event", "noticechannel", "notice"]
+    view = {"width": 1280, "height": 800}
+    with Visitor(chromium, desk.origin, desk.cookies(session), f"admin-{name}", viewport=view) as visitor:
+        for model in lists:
+            page = visitor.goto(f"/admin/replicas/{model}/")
+            expect(page.locator("#result_list tbody tr").first).to_be_visible()
+            over = page.evaluate(
+                "() => { const e = document.querySelector('.results'); return e.scrollWidth - e.clientWidth }"
+            )
+            assert over <= 0, model
+            assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0, model
