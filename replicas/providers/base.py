@@ -1,6 +1,6 @@
 """The contract that every provider fulfils: short, idempotent steps over plain values."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -136,6 +136,22 @@ class Readable(Protocol):
 
     def read_log(self, handle: Handle, offset: int, limit: int) -> tuple[bytes, int]:
         """At most `limit` bytes of the run log from `offset`, and the offset after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the processes of a replica use: CPU seconds since it began (its ended children included), and bytes of
+    memory that are theirs now, pages that several share counted for each."""
+
+    cpu_seconds: float
+    memory: int
+
+
+class Metering(Protocol):
+    """A provider whose replicas run where what they use can be seen."""
+
+    def usage(self, handles: Sequence[Handle]) -> list[Usage | None]:
+        """What each of them uses at this moment; None for one that has ended, or runs elsewhere."""
 
 
 class Collecting(Protocol):

@@ -19,7 +19,7 @@ Ports are not kept in files: see ports.py.
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from replicas.providers.base import (
     Launched,
     LaunchOrder,
     ProviderError,
+    Usage,
     Waiting,
 )
 from replicas.providers.control import BASH, Command, Control, Record, Running
@@ -190,6 +191,12 @@ class LocalProvider:
     def watch(self, handle: Handle) -> tuple[int, int] | None:
         """See Watchable: the shim ends when the exit record is written. One that has ended is news too."""
         return int(handle["shim_pid"]), int(handle["shim_start"])
+
+    def usage(self, handles: Sequence[Handle]) -> list[Usage | None]:
+        """See Metering: what runs below each shim."""
+        shims = [_shim(handle) for handle in handles]
+        used = procs.used_below(shim.pid for shim in shims if shim)
+        return [Usage(*used[shim.pid]) if shim else None for shim in shims]
 
     def read_log(self, handle: Handle, offset: int, limit: int) -> tuple[bytes, int]:
         """See Readable. Offsets count from the first byte ever written; a removed part is skipped."""

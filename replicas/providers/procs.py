@@ -5,7 +5,7 @@ import os
 import resource
 import select
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from replicas.providers.base import ProviderError
@@ -18,12 +18,19 @@ class Proc(NamedTuple):
     start: int
 
 
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
 class Stat(NamedTuple):
-    """What /proc/PID/stat says: state letter (Z is a zombie), parent, and start time in clock ticks since boot."""
+    """What /proc/PID/stat says: state letter (Z is a zombie), parent, start time in clock ticks since boot, CPU seconds
+    of it and of the children that it has waited for, and bytes of memory that it has."""
 
     state: str
     parent: int
     start: int
+    cpu_seconds: float
+    memory: int
 
 
 def stat(pid: int) -> Stat | None:
@@ -34,7 +41,8 @@ def stat(pid: int) -> Stat | None:
             fields = file.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return Stat(fields[0].decode(), int(fields[1]), int(fields[19]))
+    spent = sum(map(int, fields[11:15])) / TICKS
+    return Stat(fields[0].decode(), int(fields[1]), int(fields[19]), spent, int(fields[21]) * PAGE)
 
 
 def identify(pid: int) -> Proc | None:
@@ -121,14 +129,35 @@ def carrying(values: Mapping[str, str]) -> list[Proc]:
 
 def descendants(root: int) -> list[Proc]:
     """Living processes below `root`, parents before children."""
-    children: dict[int, list[Proc]] = {}
+    return [process for process, _ in _below(root, _children())]
+
+
+def used_below(roots: Iterable[int]) -> dict[int, tuple[float, int]]:
+    """CPU seconds and bytes of memory of the living processes below each of `roots`, which themselves do not count."""
+    children = _children()
+    found = {}
+    for root in roots:
+        seen = [stat for _, stat in _below(root, children)]
+        found[root] = (sum(each.cpu_seconds for each in seen), sum(each.memory for each in seen))
+    return found
+
+
+Children = Mapping[int, Sequence[tuple[Proc, Stat]]]  # by the pid of their parent
+
+
+def _children() -> Children:
+    children: dict[int, list[tuple[Proc, Stat]]] = {}
     for pid in everyone():
         seen = stat(pid)
         if seen and seen.state not in "ZX":
-            children.setdefault(seen.parent, []).append(Proc(pid, seen.start))
-    found = []
-    level = children.get(root, [])
+            children.setdefault(seen.parent, []).append((Proc(pid, seen.start), seen))
+    return children
+
+
+def _below(root: int, children: Children) -> list[tuple[Proc, Stat]]:
+    found: list[tuple[Proc, Stat]] = []
+    level = list(children.get(root, ()))
     while level:
         found += level
-        level = [child for process in level for child in children.get(process.pid, [])]
+        level = [child for process, _ in level for child in children.get(process.pid, ())]
     return found

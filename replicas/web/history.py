@@ -12,6 +12,7 @@ from replicas.core import latency
 from replicas.core.values import Desired
 from replicas.models import Event, Sample
 from replicas.models.public import Row, stamp
+from replicas.web import usage
 from replicas.web.outbox import newest
 from replicas.web.recent import LATEST_SECONDS, rate
 
@@ -173,6 +174,7 @@ def plots(service_id: int, now: datetime, length: int, step: int, after: datetim
         "range": length,
         "step": step,
         "replicas": shares(service_id, now),
+        "usage": usage.of(service_id),
         "columns": measured(service_id, max(since, after or since), step, fine=fine),
         **happened(service_id, since, step, cursor),
     }

@@ -5,7 +5,7 @@ import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { poll } from "./poll.js";
 import { ReplicaLogs } from "./replicalogs.js";
-import { drawShare, machine } from "./share.js";
+import { drawShare, drawUsed, machine, Meter } from "./share.js";
 import { ended, liveOperation, ReplicaState } from "./state.js";
 import { age, clockText, exactText, fineDuration, now, setAge, setNow } from "./time.js";
 import { drawOperations, TimelineView } from "./timeline.js";
@@ -25,6 +25,8 @@ const timeline = new TimelineView({
 const logs = new ReplicaLogs({ place: at("log"), tabs: document.querySelectorAll("[data-which]"), id: page.snapshot.replica.id });
 const SHARE_WAIT = 3000;
 const traffic = h("span", { class: "share figure" }, "not measured");
+const uses = h("span", { class: "uses figure" }, h("span"), " · ", h("span"));
+const meter = new Meter();
 const SETUP = /\bsetup\b/i; // in what a launch waits for
 
 function facts(replica) {
@@ -34,6 +36,7 @@ function facts(replica) {
     ["Provider", bdi(replica.provider)],
     ["Machine", machine(replica)],
     ["Traffic", traffic],
+    ["CPU and memory", ended(replica) ? "" : uses],
     ["URL", replica.url ? addressLink(replica.url) : "none"],
     ["PID", replica.pid ?? "none"],
     ["Restarts in a row", String(replica.restarts)],
@@ -159,7 +162,9 @@ function draw() {
 
 live({ state, url: page.url, service: page.service, draw });
 if (!ended(state.replica)) {
-  poll(paths.samples(page.service, "range=60&step=60"), SHARE_WAIT, ({ replicas }) => {
+  poll(paths.samples(page.service, "range=60&step=60"), SHARE_WAIT, ({ replicas, usage }) => {
+    meter.take(usage);
+    drawUsed(uses, meter.of(state.replica.number));
     drawShare(traffic, replicas[state.replica.number]);
     if (traffic.textContent === "") setText(traffic, "none");
   });

@@ -4,7 +4,7 @@ import { bdi, fill, h, keyed, pageData, setAttribute, setText, show } from "./do
 import { live, setTitle } from "./live.js";
 import * as paths from "./paths.js";
 import { drawRollout } from "./rollout.js";
-import { drawShare, machine } from "./share.js";
+import { drawShare, drawUsed, machine } from "./share.js";
 import { Shown } from "./shown.js";
 import { ServiceState } from "./state.js";
 import { age, fineDuration, localize, setAge, setNow } from "./time.js";
@@ -24,7 +24,7 @@ const timeline = new TimelineView({
   button: at("older"),
   redraw: () => draw(),
 });
-const traffic = new Traffic(name, state, drawShares);
+const traffic = new Traffic(name, state, drawMeasured);
 const shown = new Shown(() => draw());
 const FLIGHT_MOST = 6;
 let specShown = page.snapshot.service.version;
@@ -36,9 +36,15 @@ function row({ replica }) {
     h("td", { class: "number" }, h("a", { href: paths.replica(name, replica.number), data: { main: "" } }, `#${replica.number}`)),
     h("td", { class: "state" }, badge(replica.state), h("span", { class: "since" }, age(replica.state_since))),
     h("td", { class: "why" }, bdi("", { class: "clamp" }), h("span", { class: "line" })),
-    h("td", { class: "version figure", data: { label: "version" } }, h("b"), h("span", { class: "machine" })),
+    h(
+      "td",
+      { class: "version figure", data: { label: "version" } },
+      h("b"),
+      h("span", { class: "restarts", title: "Failures in a row" }),
+      h("span", { class: "machine" }),
+    ),
     h("td", { class: "url", data: { label: "url" } }, h("span"), h("span", { class: "share figure" })),
-    h("td", { class: "restarts figure", data: { label: "restarts" } }),
+    h("td", { class: "uses figure", data: { label: "uses" } }, h("span"), h("span")),
     h("td", { class: "probe", data: { label: "probe" } }, h("b"), " ", h("span", { class: "since" }, "for ", age(replica.probe_at))),
     page.can.operate ? h("td", { class: "do" }, terminateButton(replica)) : null,
   );
@@ -70,7 +76,7 @@ function update(node, { replica, heir }, shown) {
   why.title = why.textContent;
   setText(node.querySelector(".version b"), `v${replica.version}`);
   setText(node.querySelector(".machine"), machine(replica));
-  setText(node.querySelector(".restarts"), replica.restarts ? String(replica.restarts) : "");
+  setText(node.querySelector(".restarts"), replica.restarts ? count(replica.restarts, "restart") : "");
   drawLine(node.querySelector(".line"), replica, heir);
   const probe = node.querySelector(".probe b");
   setText(probe, probeText(replica));
@@ -85,9 +91,12 @@ function update(node, { replica, heir }, shown) {
   }
 }
 
-// What each live replica has of the traffic, as it was last measured.
-function drawShares() {
-  for (const node of document.querySelectorAll("#replicas tbody tr")) drawShare(node.querySelector(".share"), traffic.shares[node.dataset.row]);
+// What each live replica has of the traffic, and what it uses, as it was last measured.
+function drawMeasured() {
+  for (const node of document.querySelectorAll("#replicas tbody tr")) {
+    drawShare(node.querySelector(".share"), traffic.shares[node.dataset.row]);
+    drawUsed(node.querySelector(".uses"), traffic.meter.of(node.dataset.row));
+  }
 }
 
 // Whom a replica took the place of while it lives, and who took its place once it has ended.
@@ -171,7 +180,7 @@ function draw() {
   const heirs = state.heirs();
   const rows = (list) => list.map((replica) => entry(replica, heirs));
   keyed(document.querySelector("#replicas tbody"), rows(shown.of(replicas)), ({ replica }) => replica.id, row, update);
-  drawShares();
+  drawMeasured();
   setCount("live-count", replicas.length);
   const history = state.history();
   keyed(document.querySelector("#history tbody"), rows(history), ({ replica }) => replica.id, row, update);

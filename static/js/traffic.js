@@ -5,6 +5,7 @@ import { bdi, h, keyed, setAttribute, setText, show } from "./dom.js";
 import { History } from "./history.js";
 import * as paths from "./paths.js";
 import { Plot } from "./plot.js";
+import { Meter } from "./share.js";
 import { age, clockText, exactText, fineDuration, now as serverNow, setNow } from "./time.js";
 import { sentence } from "./words.js";
 
@@ -71,7 +72,8 @@ function makePlots() {
 
 /**
  * The section `#traffic` of the page of the service `name`; `state` is its ServiceState. `shares` is what each replica
- * has of it, by number: `{rate, in_flight, failed}`; `measured()` is called when that is news.
+ * has of it, by number: `{rate, in_flight, failed}`, `meter` tells what each uses; `measured()` is called when that is
+ * news.
  */
 export class Traffic {
   constructor(name, state, measured) {
@@ -79,6 +81,7 @@ export class Traffic {
     this.state = state;
     this.measured = measured;
     this.shares = {};
+    this.meter = new Meter();
     this.plots = makePlots();
     this.share = null; // where the crosshair is, of the width
     this.timer = 0;
@@ -124,6 +127,7 @@ export class Traffic {
       setNow(answer.now);
       history.take(answer);
       this.shares = answer.replicas;
+      this.meter.take(answer.usage);
       this.measured();
       this.draw();
     }

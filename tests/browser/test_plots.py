@@ -69,6 +69,19 @@ def test_what_was_measured_is_drawn_with_its_gap(visit: Visit, clerk: Scribe, na
         expect(page.locator("#plot-summary")).to_contain_text("Replicas: ready 0, wanted 2.")
 
 
+def test_what_a_local_replica_uses_is_shown(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    first, second = clerk.ready(name=name), clerk.ready(name=name, port=20002)
+    clerk.inhabit(name=name, number=first)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        uses = page.locator(f"tr[data-row='{first}'] .uses")
+        expect(uses).to_have_text(re.compile(r"^[\d.]+ %[\d.]+ [MG]B$"))
+        expect(page.locator(f"tr[data-row='{second}'] .uses")).to_have_text("")
+        page = visitor.goto(f"/services/{name}/replicas/{first}/")
+        expect(page.locator("#facts .uses")).to_have_text(re.compile(r"^[\d.]+ % · [\d.]+ [MG]B$"))
+
+
 def test_each_replica_shows_its_share_and_its_machine(visit: Visit, clerk: Scribe, name: str) -> None:
     clerk.deploy(name=name, replicas=2)
     first = clerk.ready(name=name, port=20001, spot=True, accelerators="A100:8")

@@ -76,6 +76,23 @@ def test_an_exit_is_told_with_code_and_last_words(local: Cast, run: str, code: i
     assert (seen.kind, seen.code, seen.detail, seen.tail) == ("exited", code, detail, ("last words",))
 
 
+def test_what_a_replica_uses_is_measured_with_its_children(local: Cast) -> None:
+    hungry = (
+        "import time; x = bytearray(80 << 20); end = time.process_time() + 1\nwhile time.process_time() < end: pass"
+    )
+    greedy = local.launch(local.order("greedy", run=f"python3 -c '{hungry}\ntime.sleep(1000)' & wait"))
+    modest = local.launch(local.order("modest"))
+    ended = local.launch(local.order("ended", run="exit 0"))
+    local.exited(ended.handle)
+
+    def measured() -> bool:
+        much, little, none = local.provider.usage([greedy.handle, modest.handle, ended.handle])
+        assert none is None
+        return much.cpu_seconds >= 1 > little.cpu_seconds and much.memory > 80 << 20 > little.memory > 0
+
+    eventually(measured)
+
+
 def test_the_watched_process_ends_when_there_is_news(local: Cast) -> None:
     launched = local.launch(local.order(run="sleep 0.3; exit 7"))
     watch = local.provider.watch(launched.handle)
