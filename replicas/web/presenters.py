@@ -25,6 +25,24 @@ QUIET = {
     "triggers": ["probed", "rollout_begun", "rollout_progressed", "rollout_extended"],
     "unchanged": ["status"],
 }
+# What a timeline may show, by the word in its page's address.
+CHOICES = {
+    "": "What matters",
+    "people": "What people did",
+    "service": "Of the service",
+    "replica": "Of replicas",
+    "operation": "Of operations",
+    "rollout": "Of rollouts",
+    "autoscaler": "Of the autoscaler",
+    "all": "Everything",
+}
+KINDS = {
+    "service": ["service", "version", "channel"],
+    "replica": ["replica"],
+    "operation": ["operation"],
+    "rollout": ["rollout"],
+    "autoscaler": ["decision"],
+}
 EVERYTHING = Wanted()
 CELL = ("id", "revision", "service_id", "number", "version", "state")
 _CELL_COLUMNS = ("id", "revision", "service_id", "number", "version_number", "state")
@@ -67,12 +85,13 @@ def _cell(replica: Replica) -> Row:
     }
 
 
-def service_snapshot(name: str, *, everything: bool = False) -> Row | None:
+def service_snapshot(name: str, choice: str = "") -> Row | None:
     """`{cursor, now, service, rollout, versions, replicas, ended, operations, events, more}` of one service, or None.
 
     `rollout` is the latest, going on or ended, None for none; `versions` are the active one and the one that it would
     turn back to. `replicas` holds the live ones and the ENDED_SHOWN newest of the `ended` ones. `operations` are the
-    live ones. `events` are the newest first; `more` says that there are older ones.
+    live ones. `events`, of which `choice` (of CHOICES) tells which, are the newest first; `more` says that there are
+    older ones.
     """
     at = newest()
     service = Service.objects.select_related("version", "owner").filter(name=name).first()
@@ -90,7 +109,7 @@ def service_snapshot(name: str, *, everything: bool = False) -> Row | None:
         "replicas": [replica_row(r) for r in live + ended],
         "ended": replicas.filter(ENDED).count(),
         "operations": [operation_row(o) for o in operations],
-        **events_page(of_service(service, everything=everything)),
+        **events_page(of_service(service, choice)),
     }
 
 
@@ -174,11 +193,15 @@ def operations_snapshot() -> Row:
     }
 
 
-def of_service(service: Service, *, everything: bool) -> QuerySet[Event]:
-    """The service's events; without `everything` those that QUIET names are left out."""
+def of_service(service: Service, choice: str = "") -> QuerySet[Event]:
+    """The service's events that belong to one of CHOICES; in the page, Timeline of static/js/state.js has the rule."""
     found = Event.objects.filter(service=service)
-    if everything:
+    if choice == "all":
         return found
+    if choice == "people":
+        return found.exclude(Q(source="") | Q(kind="version") | Q(trigger__in=QUIET["triggers"]))
+    if choice in KINDS:
+        return found.filter(kind__in=KINDS[choice])
     same = Q(trigger__in=QUIET["unchanged"], old=F("new"))
     return found.exclude(Q(kind__in=QUIET["kinds"]) | Q(trigger__in=QUIET["triggers"]) | same)
 

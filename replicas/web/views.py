@@ -60,19 +60,21 @@ def names_json(request: HttpRequest) -> JsonResponse:
 @require_safe
 def service(request: HttpRequest, name: str) -> HttpResponse:
     """One service: replicas, operations in flight, timeline, spec."""
-    everything = _everything(request)
-    snapshot = _service_snapshot(name, everything)
-    found = service_or_404(name)
+    choice = _choice(request)
+    snapshot = _service_snapshot(name, choice)
+    found, asked = service_or_404(name), f"?events={choice}" if choice else ""
     page = {
         "snapshot": snapshot,
-        "url": reverse("service.json", args=[name]) + ("?events=all" if everything else ""),
+        "url": reverse("service.json", args=[name]) + asked,
         "quiet": presenters.QUIET,
         "ended_shown": presenters.ENDED_SHOWN,
-        "events_url": reverse("events.json", args=[name]) + ("?events=all" if everything else ""),
-        "everything": everything,
+        "events_url": reverse("events.json", args=[name]) + asked,
+        "choice": choice,
+        "kinds": presenters.KINDS,
     }
     autoscaled = found.version is not None and follows_load(found.version.spec)
-    return _page(request, "service.html", page, found, version=found.version, autoscaled=autoscaled)
+    more = {"version": found.version, "autoscaled": autoscaled, "choices": presenters.CHOICES}
+    return _page(request, "service.html", page, found, **more)
 
 
 @allowed(SEE)
@@ -80,7 +82,7 @@ def service(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def service_json(request: HttpRequest, name: str) -> JsonResponse:
     """The snapshot that a service's page starts from."""
-    return JsonResponse(_service_snapshot(name, _everything(request)))
+    return JsonResponse(_service_snapshot(name, _choice(request)))
 
 
 @allowed(SEE)
@@ -89,7 +91,7 @@ def service_json(request: HttpRequest, name: str) -> JsonResponse:
 def service_logs(request: HttpRequest, name: str) -> HttpResponse:
     """The logs of several replicas of a service as one; `?replicas=1,4` chooses, in the browser."""
     page = {
-        "snapshot": _service_snapshot(name, False),
+        "snapshot": _service_snapshot(name),
         "url": reverse("service.json", args=[name]),
         "quiet": presenters.QUIET,
         "ended_shown": presenters.ENDED_SHOWN,
@@ -102,7 +104,7 @@ def service_logs(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def events_json(request: HttpRequest, name: str) -> JsonResponse:
     """`{events, more}`: a page of older events of a service, `?before=ID`."""
-    found = presenters.of_service(service_or_404(name), everything=_everything(request))
+    found = presenters.of_service(service_or_404(name), _choice(request))
     return JsonResponse(presenters.events_page(found, _before(request)))
 
 
@@ -182,8 +184,8 @@ def _page(
     return render(request, template, {"page": page, "can": page["can"], "service": service, **context})
 
 
-def _service_snapshot(name: str, everything: bool) -> Row:
-    snapshot = presenters.service_snapshot(name, everything=everything)
+def _service_snapshot(name: str, choice: str = "") -> Row:
+    snapshot = presenters.service_snapshot(name, choice)
     if snapshot is None:
         raise Http404(f"There is no service {name}. It may have been forgotten after it was taken down.")
     return snapshot
@@ -196,8 +198,9 @@ def _replica_snapshot(name: str, number: int) -> Row:
     return snapshot
 
 
-def _everything(request: HttpRequest) -> bool:
-    return request.GET.get("events") == "all"
+def _choice(request: HttpRequest) -> str:
+    asked = request.GET.get("events", "")
+    return asked if asked in presenters.CHOICES else ""
 
 
 def _before(request: HttpRequest) -> int | None:

@@ -22,6 +22,7 @@ const timeline = new TimelineView({
   url: page.events_url,
   list: at("events"),
   button: at("older"),
+  nothing: at("no-events"),
   redraw: () => draw(),
 });
 const traffic = new Traffic(name, state, drawMeasured);
@@ -198,9 +199,9 @@ function draw() {
   drawSpec(state.service.version);
 }
 
-at("all-events").addEventListener("change", () => {
+at("event-choice").addEventListener("change", ({ target }) => {
   const address = new URL(location.href);
-  if (at("all-events").checked) address.searchParams.set("events", "all");
+  if (target.value) address.searchParams.set("events", target.value);
   else address.searchParams.delete("events");
   location.assign(address);
 });

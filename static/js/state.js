@@ -56,9 +56,8 @@ class Rows {
 
 /** Events, newest first: the newest `limit`, more after older pages were asked for. */
 class Timeline {
-  constructor(quiet, everything) {
-    this.quiet = quiet;
-    this.everything = everything;
+  constructor({ choice, quiet, kinds }) {
+    Object.assign(this, { choice, quiet, kinds });
   }
 
   load(snapshot) {
@@ -67,8 +66,12 @@ class Timeline {
     this.limit = Math.max(snapshot.events.length, 50);
   }
 
+  // The server has the same rule in replicas/web/presenters.py.
   wants(event) {
-    if (this.everything) return true;
+    if (this.choice === "all") return true;
+    if (this.choice === "people")
+      return event.source !== "" && event.kind !== "version" && !this.quiet.triggers.includes(event.trigger);
+    if (this.choice) return this.kinds[this.choice].includes(event.kind);
     const { kinds, triggers, unchanged } = this.quiet;
     const same = unchanged.includes(event.trigger) && event.old === event.new;
     return !kinds.includes(event.kind) && !triggers.includes(event.trigger) && !same;
@@ -216,12 +219,12 @@ export class ServicesState {
 
 /** One service with its latest rollout, its replicas, live operations and events. `stale` asks for a new snapshot. */
 export class ServiceState {
-  constructor({ snapshot, quiet, everything, ended_shown: shown }) {
+  constructor({ snapshot, quiet, kinds, choice = "", ended_shown: shown }) {
     this.shown = shown;
     this.replicas = new Rows();
     this.versions = new Rows();
     this.operations = new Rows(liveOperation);
-    this.timeline = new Timeline(quiet, everything);
+    this.timeline = new Timeline({ choice, quiet, kinds });
     this.load(snapshot);
   }
 
@@ -322,7 +325,7 @@ export class ServiceState {
 export class ReplicaState {
   constructor({ snapshot }) {
     this.operations = new Rows();
-    this.timeline = new Timeline(null, true);
+    this.timeline = new Timeline({ choice: "all" });
     this.load(snapshot);
   }
 

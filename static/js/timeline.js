@@ -10,10 +10,10 @@ const TONED = new Set(["replica", "operation", "rollout"]);
 const DOORS = { admin: " in the administration", api: " through the API" };
 const PARTS = new Set(["controller", "job", "probe"]);
 
-/** Draws a state's timeline into `list`; `button` asks for the next page of `url`. */
+/** Draws a state's timeline into `list`; `button` asks for the next page of `url`; `nothing` says that there is none. */
 export class TimelineView {
-  constructor({ timeline, url, list, button, redraw }) {
-    Object.assign(this, { timeline, list, button });
+  constructor({ timeline, url, list, button, redraw, nothing = null }) {
+    Object.assign(this, { timeline, list, button, nothing });
     button.addEventListener("click", async () => {
       button.disabled = true;
       try {
@@ -31,6 +31,7 @@ export class TimelineView {
   draw() {
     keyed(this.list, this.timeline.events, (event) => event.id, entry);
     show(this.button, this.timeline.more);
+    if (this.nothing) show(this.nothing, this.timeline.events.length === 0);
   }
 }
 

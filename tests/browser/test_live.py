@@ -52,6 +52,23 @@ def test_whose_a_service_is_follows(visit: Visit, clerk: Scribe, name: str) -> N
         assert visitor.marked()
 
 
+def test_the_timeline_shows_what_is_asked_for(visit: Visit, clerk: Scribe, name: str) -> None:
+    clerk.deploy(name=name)
+    number = clerk.pending(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        events, choice = page.locator("#events li"), page.get_by_label("Events that are shown")
+        expect(events).to_have_count(2)
+        choice.select_option("Of replicas")
+        expect(events).to_have_count(1)
+        clerk.scale(name=name, target=5)
+        clerk.provisioning(name=name, number=number)
+        expect(events).to_have_text([re.compile("launch begun"), re.compile("created")])
+        choice.select_option("Of the autoscaler")
+        expect(page.locator("#no-events")).to_be_visible()
+        assert page.url.endswith("?events=autoscaler")
+
+
 def test_the_filter_is_in_the_address_and_stays_while_rows_change(visit: Visit, clerk: Scribe, name: str) -> None:
     clerk.deploy(name=name)
     clerk.deploy(name=f"{name}-other")

@@ -13,7 +13,9 @@ from tests.web.site import Scribe
 PAGES = {
     "services": ("/services.json", "ServicesState", {}),
     "service": ("/services/{name}/snapshot.json", "ServiceState", {}),
-    "service-everything": ("/services/{name}/snapshot.json?events=all", "ServiceState", {"everything": True}),
+    "service-everything": ("/services/{name}/snapshot.json?events=all", "ServiceState", {"choice": "all"}),
+    "service-people": ("/services/{name}/snapshot.json?events=people", "ServiceState", {"choice": "people"}),
+    "service-rollout": ("/services/{name}/snapshot.json?events=rollout", "ServiceState", {"choice": "rollout"}),
     "replica": ("/services/{name}/replicas/1/snapshot.json", "ReplicaState", {}),
     "operations": ("/operations.json", "OperationsState", {}),
     "versions": ("/services/{name}/versions.json", "VersionsState", {"shown": 100, "older": False}),
@@ -24,6 +26,7 @@ QUIET = {
     "triggers": ["probed", "rollout_begun", "rollout_progressed", "rollout_extended"],
     "unchanged": ["status"],
 }
+KINDS = {"rollout": ["rollout"]}
 # What the page's own script does with a snapshot and the feed's messages.
 REPLAY = """async ([kind, page, events]) => {
   const states = await import("/static/js/state.js");
@@ -99,7 +102,7 @@ class Telling:
         self.clerk, self.name = desk.clerk, name
         session = desk.clerk.user(name=f"reader-{name}", permissions=["view_service"])["session"]
         path, self.state, options = PAGES[kind]
-        self.page = {"quiet": QUIET, "everything": False, "ended_shown": 50, "shown": 100, **options}
+        self.page = {"quiet": QUIET, "kinds": KINDS, "ended_shown": 50, "shown": 100, **options}
         self.of_service = kind not in {"services", "operations"}
         self.take = lambda: desk.json(path.format(name=name), session)
         self.clerk.deploy(name=name, replicas=2)

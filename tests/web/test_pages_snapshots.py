@@ -126,6 +126,25 @@ def test_the_timeline_leaves_out_the_steps_of_operations_unless_asked() -> None:
     assert everything == {"service", "rollout", "replica", "operation", "version"}
 
 
+def test_the_timeline_shows_what_is_asked_for() -> None:
+    cast.pending(deployed())
+    client = browser("operator")
+    client.post("/services/web/scale", {"target": "3"})
+
+    def told(choice: str) -> list[tuple[str, str]]:
+        page = client.get(f"/services/web/events.json?events={choice}").json()
+        return [(event["kind"], event["trigger"]) for event in page["events"]]
+
+    assert told("people") == [("service", "scaled")]
+    assert ("service", "scaled") in told("service")
+    assert {kind for kind, _ in told("service")} == {"service", "version"}
+    assert told("replica") == [("replica", "created")]
+    assert told("operation") == [("operation", "queued")]
+    assert told("rollout") == [("rollout", "rollout_extended"), ("rollout", "rollout_begun")]
+    assert told("autoscaler") == []
+    assert told("nonsense") == told("")
+
+
 def test_a_replica_has_its_own_events_and_those_of_its_operations_only() -> None:
     service = deployed()
     first, second = cast.pending(service), cast.pending(service)
