@@ -76,6 +76,16 @@ def test_hostile_text_is_inert_and_breaks_no_page(visit: Visit, clerk: Scribe, k
         assert text.split("\n")[0][:40].lower() in number.locator(".why").inner_text().lower() or key == "controls"
 
 
+def serious(page: Page) -> list[tuple[str, str, list[str]]]:
+    """What axe finds in the page that keeps somebody from using it."""
+    found = []
+    for violation in Axe().run(page).response["violations"]:
+        if violation["impact"] in {"serious", "critical"}:
+            nodes = [f"{node['html'][:160]}: {node['failureSummary'][:300]}" for node in violation["nodes"][:3]]
+            found.append((page.url, violation["id"], nodes))
+    return found
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(visit: Visit, clerk: Scribe, name: str, scheme: str) -> None:
     story(clerk, name)
@@ -86,10 +96,16 @@ def test_axe_finds_no_serious_fault(visit: Visit, clerk: Scribe, name: str, sche
             page = visitor.goto(path.format(name=name))
             if path not in {"/password", "/tokens"}:
                 settled(page)
-            for violation in Axe().run(page).response["violations"]:
-                if violation["impact"] in {"serious", "critical"}:
-                    nodes = [f"{node['html'][:160]}: {node['failureSummary'][:300]}" for node in violation["nodes"][:3]]
-                    found.append((path, violation["id"], nodes))
+            found += serious(page)
+        page = visitor.goto(f"/services/{name}/")
+        for button in ("Scale", "Restart", "Take down"):
+            page.get_by_role("button", name=button, exact=True).click()
+            found += serious(page)
+            page.keyboard.press("Escape")
+        visitor.expected.append("404")
+        found += serious(visitor.goto("/services/nowhere/"))
+    with visit(None, color_scheme=scheme) as visitor:
+        found += serious(visitor.goto("/login"))
     assert found == []
 
 
