@@ -8,7 +8,7 @@ import { Selection } from "./selection.js";
 import { liveOperation, OperationsState } from "./state.js";
 import { age, fineDuration, setAge, setNow } from "./time.js";
 import { operationButtons } from "./timeline.js";
-import { badge, bytes, count, sentence, setBadge } from "./words.js";
+import { badge, bytes, calm, count, sentence, setBadge } from "./words.js";
 
 const page = pageData();
 setNow(page.snapshot.now);
@@ -100,6 +100,7 @@ const matching = (operation) => {
 function draw() {
   const all = state.live();
   const shown = all.filter(matching);
+  calm(shown.length);
   const past = state.history();
   const old = past.filter(matching);
   keyed(going, shown, (operation) => operation.id, row, update);

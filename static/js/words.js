@@ -22,8 +22,8 @@ export const inTrouble = (service) => tone(service.status) === "bad" || service.
 /** How many replicas are wanted: none of a service that is taken down. */
 export const wanted = (service) => (service.desired === "UP" ? service.target : 0);
 
-/** Nothing breathes on a page of more replicas than so many: a hundred animations would keep a processor busy. */
-export const calm = (replicas) => document.documentElement.classList.toggle("still", replicas > BREATHING_MOST);
+/** Nothing breathes on a page of more things than so many: a hundred animations would keep a processor busy. */
+export const calm = (things) => document.documentElement.classList.toggle("still", things > BREATHING_MOST);
 
 /** A badge: the word with its colour. */
 export function badge(word) {
