@@ -51,18 +51,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A replica that has, or had until now, a place in traffic."""
+    """A replica that has, or had until now, a place in traffic. `member`: None where nobody can speak HTTP with it."""
 
     replica_id: int
     service_id: int
     state: ReplicaState
     listed: bool
-    member: Member
+    member: Member | None
 
     @property
     def name(self) -> str:
-        """Its name in the gateway."""
-        return self.member.name
+        """Its name in the gateway, "" for none."""
+        return self.member.name if self.member else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +194,12 @@ def seats(service_ids: Sequence[int]) -> list[Seat]:
     for row in found:
         weight = weight_of(row["accelerators"], versions.get(row["service_id"], ""))
         place = member(row["number"], row["url"], weight)
-        if place is None:
-            continue
         service, state = row["service_id"], S(row["state"])
-        shown = state is S.READY and listed(moves.get(service), row["version_number"], compatible[service])
+        shown = (
+            place is not None
+            and state is S.READY
+            and listed(moves.get(service), row["version_number"], compatible[service])
+        )
         result.append(Seat(row["id"], service, state, shown, place))
     return result
 

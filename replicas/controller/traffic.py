@@ -53,6 +53,7 @@ class Traffic:
     wanted: Wanted = field(default_factory=Wanted)
     leaving: dict[int, Seat] = field(default_factory=dict)  # by replica id: out of traffic, and still at work
     in_flight: dict[int, int] = field(default_factory=dict)  # by replica id, of those that leave
+    outside: frozenset[int] = frozenset()  # replicas that nobody can speak HTTP with
     ended: bool = False  # something in flight has ended since the last tick
     sampler: Sampler = field(default_factory=Sampler)
     held: dict[int, int] = field(default_factory=dict)  # requests that wait for a first replica, by service id
@@ -143,12 +144,13 @@ class Traffic:
                 reasons[row.id] = row.reason
         members = defaultdict(list)
         for seat in seats:
-            if seat.listed:
+            if seat.listed and seat.member:
                 members[seat.service_id].append(seat.member)
         wanted = Wanted(tuple(entries), {key: tuple(found) for key, found in members.items()}, reasons)
         if wanted != self.wanted:  # the very same one costs the gateway nothing
             self.wanted = wanted
-        self.leaving = {seat.replica_id: seat for seat in seats if seat.state in COUNTED}
+        self.leaving = {seat.replica_id: seat for seat in seats if seat.member and seat.state in COUNTED}
+        self.outside = frozenset(seat.replica_id for seat in seats if seat.member is None)
 
     def give_ports(self) -> None:
         """See that each service has the port that it asks for, or one of its own."""
@@ -191,12 +193,13 @@ class Traffic:
         """The views with what is in flight on those that leave.
 
         One that is not yet out of traffic counts as busy; and each one does while HAProxy does not answer, or was not
-        asked yet: it may have been told of nothing, or come back with a file in which the replica still serves.
+        asked yet: it may have been told of nothing, or come back with a file in which the replica still serves. One
+        whose address is not of HTTP never served anybody.
         """
         asked = self.cursor >= 0
         if self.plane is None or (asked and service_id not in self.wanted.reasons):
             return list(views)
-        known = self.in_flight if self.served else {}
+        known = dict.fromkeys(self.outside, 0) | (self.in_flight if self.served else {})
         return [replace(view, in_flight=known.get(view.id, 1)) if view.state in COUNTED else view for view in views]
 
     # --- what rows say --------------------------------------------------------------------------------------------

@@ -28,11 +28,11 @@ def traffic(home: Path, settings: Any) -> Iterator[Traffic]:
     made.close()
 
 
-def draining() -> Service:
+def draining(url: str = "http://127.0.0.1:9") -> Service:
     """A service whose one replica is on its way out of traffic."""
     service = cast.service(provider="local")
     replica = cast.ready(service)
-    Replica.objects.filter(pk=replica.pk).update(url="http://127.0.0.1:9")
+    Replica.objects.filter(pk=replica.pk).update(url=url)
     assert replicas.retire(replica.pk, "drain_begun", reason="fewer are wanted", actor="controller")
     return service
 
@@ -52,3 +52,9 @@ def test_nobody_is_out_of_traffic_before_haproxy_was_asked(traffic: Traffic) -> 
     traffic.follow(newest_event())
     assert (traffic.served, traffic.leaving.keys()) == (False, {Replica.objects.get().pk})
     assert "Drained" not in doing(traffic, service)
+
+
+def test_a_replica_that_nobody_can_ask_goes_at_once(traffic: Traffic) -> None:
+    service = draining("fake://r1")
+    traffic.follow(newest_event())
+    assert "Drained" in doing(traffic, service)

@@ -87,7 +87,7 @@ def test_a_replica_that_does_not_speak_http_has_no_traffic(home: Path, monkeypat
     finally:
         stage.close()
     assert {url.partition(":")[0] for url in Replica.objects.values_list("url", flat=True)} == {"fake"}
-    assert serving.seats([service.pk]) == []
+    assert [(seat.member, seat.listed) for seat in serving.seats([service.pk])] == [(None, False)] * 2
 
 
 @pytest.mark.parametrize(
