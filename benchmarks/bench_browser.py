@@ -8,14 +8,13 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from benchmarks.crowd import cpu_seconds
 from benchmarks.rows import Row, limited, percentile
-from tests.browser.conftest import FLAGS, Desk
+from tests.browser.conftest import FLAGS, POWERS, Desk
 
 REPLICAS = 1000
 CHANGES = 2000
 PACE = 0.01  # seconds between two changes
 OPENINGS = 10
 NAME = "web"
-POWERS = ["view_service", "operate_service", "deploy_service"]
 
 OPENED = """() => {
   const opening = performance.getEntriesByType("navigation")[0];

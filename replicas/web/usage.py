@@ -30,8 +30,10 @@ def _measured(service_id: int, _moment: int) -> Row:
     at, found = time.monotonic(), {}
     for name, replicas in by_provider.items():
         meter = getattr(registry.get(name, settings.ROLLCALL.home), "usage", None)
-        used = meter([handle for _, handle in replicas]) if meter else []
-        for (number, _), usage in zip(replicas, used, strict=False):
+        if meter is None:
+            continue
+        used = meter([handle for _, handle in replicas])
+        for (number, _), usage in zip(replicas, used, strict=True):
             if usage is not None:
                 found[number] = [round(usage.cpu_seconds, 2), usage.memory]
     return {"at": round(at, 3), "replicas": found}

@@ -62,7 +62,7 @@ export class Plot {
     while (this.times.children.length < ticks.length) this.times.append(h("span"));
     ticks.forEach(({ at, label }, number) => {
       setText(this.times.children[number], label);
-      this.times.children[number].style.left = `clamp(24px, ${left(at)}, 100% - 24px)`; // whole also at the edges
+      this.times.children[number].style.left = left(at);
     });
   }
 

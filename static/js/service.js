@@ -26,7 +26,7 @@ const timeline = new TimelineView({
   redraw: () => draw(),
 });
 const traffic = new Traffic(name, state, drawMeasured);
-const shown = new Shown(() => draw());
+const chosen = new Shown(() => draw());
 const FLIGHT_MOST = 6;
 let specShown = page.snapshot.service.version;
 
@@ -180,7 +180,7 @@ function draw() {
   drawCells(at("cells"), state.service, [...replicas].reverse(), (replica) => paths.replica(name, replica.number));
   const heirs = state.heirs();
   const rows = (list) => list.map((replica) => entry(replica, heirs));
-  keyed(document.querySelector("#replicas tbody"), rows(shown.of(replicas)), ({ replica }) => replica.id, row, update);
+  keyed(document.querySelector("#replicas tbody"), rows(chosen.of(replicas)), ({ replica }) => replica.id, row, update);
   drawMeasured();
   setCount("live-count", replicas.length);
   const history = state.history();

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Desk
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visitor, serious
 from tests.web import hostile
 from tests.web.site import Scribe
 
@@ -74,16 +73,6 @@ def test_hostile_text_is_inert_and_breaks_no_page(visit: Visit, clerk: Scribe, k
             codes = number.locator(".why .unseen").evaluate_all("marks => marks.map((mark) => mark.dataset.code)")
             assert codes[:4] == ["U+202E", "U+2066", "U+200F", "U+202D"]
         assert text.split("\n")[0][:40].lower() in number.locator(".why").inner_text().lower() or key == "controls"
-
-
-def serious(page: Page) -> list[tuple[str, str, list[str]]]:
-    """What axe finds in the page that keeps somebody from using it."""
-    found = []
-    for violation in Axe().run(page).response["violations"]:
-        if violation["impact"] in {"serious", "critical"}:
-            nodes = [f"{node['html'][:160]}: {node['failureSummary'][:300]}" for node in violation["nodes"][:3]]
-            found.append((page.url, violation["id"], nodes))
-    return found
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visitor, serious
 from tests.web.site import Scribe
 
 Visit = Callable[..., Visitor]
@@ -224,8 +223,7 @@ def test_decisions_are_marks_and_a_list_with_what_they_were_made_from(visit: Vis
         expect(page.locator("#plot-summary")).to_contain_text("wanted 3")
         point(page, "replicas", 0.998)
         expect(page.locator("#plot-note")).to_contain_text(": from 1 to 3 replicas")
-        found = Axe().run(page).response["violations"]
-        assert [each["id"] for each in found if each["impact"] in {"serious", "critical"}] == []
+        assert serious(page) == []
 
 
 def test_without_an_endpoint_the_plots_say_why(visit: Visit, clerk: Scribe, name: str) -> None:

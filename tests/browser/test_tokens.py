@@ -5,11 +5,10 @@ import urllib.request
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Desk
-from tests.browser.visitor import Visitor
+from tests.browser.visitor import Visitor, serious
 from tests.web import hostile
 
 Visit = Callable[..., Visitor]
@@ -60,9 +59,4 @@ def test_the_page_is_fit_to_be_used(visit: Visit, scheme: str, width: int) -> No
             page.get_by_role("button", name="Make the token").click()
         assert page.evaluate("() => window.pwned") is None
         assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
-        serious = [
-            (each["id"], each["nodes"][0]["html"])
-            for each in Axe().run(page).response["violations"]
-            if each["impact"] in {"serious", "critical"}
-        ]
-        assert serious == []
+        assert serious(page) == []

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response
 
 RESULTS = Path(__file__).resolve().parents[2] / "test-results"
@@ -87,3 +88,13 @@ class Visitor:
         if kind is None:
             found = self.unexpected()
             assert not found, f"in the page: {found}"
+
+
+def serious(page: Page) -> list[tuple[str, str, list[str]]]:
+    """What axe finds in the page that keeps somebody from using it."""
+    found = []
+    for violation in Axe().run(page).response["violations"]:
+        if violation["impact"] in {"serious", "critical"}:
+            nodes = [f"{node['html'][:160]}: {node['failureSummary'][:300]}" for node in violation["nodes"][:3]]
+            found.append((page.url, violation["id"], nodes))
+    return found
