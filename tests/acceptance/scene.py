@@ -71,11 +71,11 @@ class Scene:
     # --- looking --------------------------------------------------------------------------------------------------
 
     def wait_ready(self, name: str, replicas: int, timeout: float = 45) -> None:
-        """Wait until exactly so many replicas live, and all are ready."""
+        """Wait until exactly so many replicas live, all are ready, and no rollout is about to replace them."""
 
         def look() -> bool:
             live = self.rows.replicas(name, *LIVE)
-            return [row["state"] for row in live] == ["READY"] * replicas
+            return [row["state"] for row in live] == ["READY"] * replicas and not self.moving(name)
 
         eventually(look, timeout, lambda: self.told(name))
 
@@ -88,13 +88,15 @@ class Scene:
 
         def look() -> bool:
             row = self.rows.service(name)
-            moving = self.rows.query(
-                "SELECT id FROM replicas_rollout WHERE service_id = ? AND state = 'PROGRESSING'", row["id"]
-            )
             calm = (replicas, replicas, f"{replicas} of {replicas} ready")
-            return not moving and (row["ready"], row["live"], row["reason"]) == calm
+            return not self.moving(name) and (row["ready"], row["live"], row["reason"]) == calm
 
         eventually(look, 30, lambda: self.told(name))
+
+    def moving(self, name: str) -> bool:
+        """Whether a rollout of the service is going on."""
+        text = "SELECT id FROM replicas_rollout WHERE service_id = ? AND state = 'PROGRESSING'"
+        return bool(self.rows.query(text, self.rows.service(name)["id"]))
 
     def wait_state(self, name: str, number: int, *states: str, timeout: float = 30) -> Row:
         """Wait until the replica is in one of the states; its row."""
