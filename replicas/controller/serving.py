@@ -1,6 +1,5 @@
 """Reads rows into what the gateway needs: services with their address, replicas with their place in traffic."""
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -149,16 +148,17 @@ def entry_of(row: Row, places: Places) -> Entry | None:
 
 
 def _certificate(row: Row, tls: tuple[str, str], places: Places) -> tuple[str, int]:
-    """Key and certificate in one file, as HAProxy wants them, made anew when one of them has changed; and its time.
+    """Key and certificate in one file, as HAProxy wants them, made anew when they say something else; and its time.
 
-    A file that cannot be read is left to HAProxy's own check, which names it.
+    What they say counts, not their age: another version may name older files. A file that cannot be read is left to
+    HAProxy's own check, which names it.
     """
     key, certificate = tls
     path = places.directory / f"{row.id}.pem"
     try:
-        newest = max(os.stat(key).st_mtime_ns, os.stat(certificate).st_mtime_ns)
-        if not path.exists() or path.stat().st_mtime_ns < newest:
-            put(path, Path(certificate).read_text() + "\n" + Path(key).read_text())
+        text = Path(certificate).read_text() + "\n" + Path(key).read_text()
+        if not path.exists() or path.read_text() != text:
+            put(path, text)
         return str(path), path.stat().st_mtime_ns
     except (OSError, UnicodeDecodeError):
         return certificate, 0

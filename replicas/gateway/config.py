@@ -22,6 +22,7 @@ POLICIES = {
     "sticky": "leastconn",
 }
 IDEMPOTENT = "GET HEAD OPTIONS"
+LONGEST_LINE = 4096  # of the access log: HAProxy cuts what is longer, and then it is no JSON any more
 NAMES = "names.map"
 HOSTS = "hosts.map"
 REASONS = "reasons.map"
@@ -113,7 +114,7 @@ def _global(options: Options, shape: str) -> Iterator[str]:
     yield f"    stats socket {_text(places.stats)} mode 600 level admin"
     yield f"    lua-load {_text(files('replicas.gateway') / 'worker.lua')}"
     yield "    default-path config"
-    yield "    log ring@access format raw local0"
+    yield f"    log ring@access len {LONGEST_LINE} format raw local0"
     yield f"    maxconn {options.connections}"
     yield "    nbthread 1"
     yield "    hard-stop-after 1h"
@@ -122,7 +123,7 @@ def _global(options: Options, shape: str) -> Iterator[str]:
     yield "    ssl-default-bind-options ssl-min-ver TLSv1.2"
     yield "ring access"
     yield "    format raw"
-    yield "    maxlen 4096"
+    yield f"    maxlen {LONGEST_LINE}"
     yield "    size 4194304"
     yield "    timeout connect 1s"
     yield "    timeout server 10s"
@@ -170,10 +171,11 @@ def _log(service: str) -> str:
 
 
 def _arrival() -> Iterator[str]:
-    yield "    http-request set-var(txn.path) path"
-    yield "    http-request set-var(txn.host) req.hdr(host)"
+    # What the access log shows is short enough for a line, also when each character has to be escaped.
+    yield "    http-request set-var(txn.path) path,bytes(0,1000)"
+    yield "    http-request set-var(txn.host) req.hdr(host),bytes(0,250)"
     yield "    http-request set-header X-Request-ID %[uuid()] unless { req.hdr(X-Request-ID) -m found }"
-    yield "    http-request set-var(txn.id) req.hdr(X-Request-ID)"
+    yield "    http-request set-var(txn.id) req.fhdr(X-Request-ID),bytes(0,100)"
     yield "    http-request set-header X-Forwarded-Proto https if { ssl_fc }"
     yield "    http-request set-header X-Forwarded-Proto http unless { ssl_fc }"
     yield "    http-request set-header X-Forwarded-Host %[req.hdr(host)]"
@@ -257,13 +259,29 @@ def _refusals(entry: Entry) -> Iterator[str]:
         yield f"    {returned} status 429 string {body} hdr Retry-After 1 if {many}"
         yield "    http-request sc-inc-gpc0(0)"  # only what is let through counts
     if entry.token:
-        given = "req.hdr(authorization),regsub(^[Bb]earer[[:space:]]+,),sha2(256),hex"
+        scheme = "{ req.fhdr(authorization) -m reg -i ^bearer[[:space:]] }"
+        given = "req.fhdr(authorization),regsub(^[a-zA-Z]+[[:space:]]+,),sha2(256),hex"
         body = _body(401, "this service asks for a bearer token: Authorization: Bearer ...")
         right = f"{{ {given} -m str {entry.token} }}"
-        yield f"    {returned} status 401 string {body} hdr WWW-Authenticate Bearer unless {right}"
+        yield f"    {returned} status 401 string {body} hdr WWW-Authenticate Bearer unless {scheme} {right}"
     if entry.max_body:
+        length = "req.fhdr(content-length)"
         body = _body(413, f"the body is larger than {entry.max_body} bytes")
-        yield f"    {returned} status 413 string {body} if {{ req.hdr_val(content-length) gt {entry.max_body} }}"
-        body = _body(411, "a body needs a Content-Length here, as its size is limited")
-        sized = "{ req.hdr(content-length) -m found }"
-        yield f"    {returned} status 411 string {body} if {{ method POST PUT PATCH }} !{sized}"
+        much = f"{{ {length},add(0) gt {entry.max_body} }}"  # not hdr_val, which has 32 bits
+        yield f"    {returned} status 413 string {body} if {much}"
+        yield from _unmeasured(returned)
+
+
+def _unmeasured(returned: str) -> Iterator[str]:
+    """Refuses a body whose size nobody tells beforehand, whatever the method.
+
+    HTTP/2 has no header that says that there is one: the request waits for its end or its first byte.
+    """
+    body = _body(411, "a body needs a Content-Length here, as its size is limited")
+    bare = "!{ req.fhdr(content-length) -m found }"
+    chunked = "{ req.hdr(transfer-encoding) -m found }"
+    yield f"    {returned} status 411 string {body} if {bare} {{ method POST PUT PATCH }} || {bare} {chunked}"
+    # A WebSocket over HTTP/2 is the one request there with this header: HAProxy itself puts it in.
+    second = f"{{ fc_http_major ge 2 }} {bare} !{{ req.hdr(upgrade) -m found }}"
+    yield f"    http-request wait-for-body time 10s at-least 1 if {second}"
+    yield f"    {returned} status 411 string {body} if {second} {{ req.body_size gt 0 }}"

@@ -40,7 +40,7 @@ class DataPlane:
     problems: dict[int, str] = field(default_factory=dict)
     trouble: str = ""
     _refused: dict[Entry, tuple[float, str]] = field(default_factory=dict)
-    _written: str = ""
+    _written: tuple[str, dict[str, str]] | None = None
     _latest: tuple[Wanted, str] | None = None
     _filed: tuple[Wanted, str] | None = None
     _said: dict[Entry, str] = field(default_factory=dict)
@@ -200,13 +200,14 @@ class DataPlane:
             return
         self._filed = (wanted, shape)
         text = config.render(wanted, self.options, shape)
-        if text == self._written:
+        maps = files_of(wanted)
+        if (text, maps) == self._written:
             return
         places = self.options.places
-        for name, content in files_of(wanted).items():
+        for name, content in maps.items():
             put(places.directory / name, content)
         put(places.configuration, text)
-        self._written = text
+        self._written = (text, maps)
 
     def _check(self, wanted: Wanted, shape: str) -> None:
         """Ask HAProxy itself whether the configuration is right. Raises Unexpected and notes whose fault it is."""

@@ -102,6 +102,12 @@ def test_after_a_crash_it_serves_the_members_it_had_and_is_brought_up_to_date(si
     assert site.ask(entry)[2]["name"] == "r1"
     site.serve(entry, one, two)
     assert set(state_of(site, entry)) == {"r1", "r2"}
+    for reason in ("it begins", "it has failed"):
+        site.serve(entry, reason=reason)
+    os.killpg(site.haproxy.pid, signal.SIGKILL)
+    site.haproxy.wait()
+    site.start()
+    assert site.ask(entry)[2]["reason"] == "it has failed"
 
 
 def test_a_new_driver_finds_things_as_they_are(site: Site, entry: Entry) -> None:

@@ -188,8 +188,14 @@ def test_a_token_is_asked_for_and_is_nowhere_in_the_clear(site: Site, entry: Ent
     assert site.ask(guarded)[0] == 401
     assert site.ask(guarded, Authorization="Bearer wrong")[0] == 401
     assert site.ask(guarded, Authorization="Bearer s3cret value")[0] == 200
-    assert site.ask(guarded, Authorization="bearer s3cret value")[0] == 200
+    assert site.ask(guarded, Authorization="BEARER s3cret value")[0] == 200
+    assert site.ask(guarded, Authorization="s3cret value")[0] == 401
+    assert site.ask(guarded, Authorization="Bearer wrong, Bearer s3cret value")[0] == 401
     assert "s3cret" not in site.places.configuration.read_text()
+    odd = 'a,b "c" \\ $x'
+    guarded = entry_of(entry.id, "web", entry.port, {"service": {"load_balancer": {"bearer_token": odd}}})
+    site.serve(guarded, *site.wanted.members[entry.id])
+    assert site.ask(guarded, Authorization=f"Bearer {odd}")[0] == 200
 
 
 def test_a_client_that_asks_too_often_is_told_so(site: Site, entry: Entry) -> None:
@@ -204,7 +210,11 @@ def test_a_body_that_is_too_large_is_refused(site: Site, entry: Entry) -> None:
     site.serve(dataclasses.replace(entry, max_body=100), site.origin(1))
     assert site.ask(entry, "/", "POST", b"x" * 100)[0] == 200
     assert site.ask(entry, "/", "POST", b"x" * 101)[0] == 413
-    assert site.ask(entry, "/", "POST", iter([b"x" * 200]))[0] == 411
+    for method in ("POST", "GET", "DELETE", "PROPFIND"):
+        assert site.ask(entry, "/", method, iter([b"x" * 200]))[0] == 411
+    assert site.ask(entry, "/", "DELETE")[0] == 200
+    for length in (2**31 + 5, 2**32 + 10, 2**63 - 1):  # HAProxy's own number of a header has 32 bits
+        assert site.ask(entry, "/", "POST", b"", Content_Length=str(length))[0] == 413
 
 
 def test_one_port_for_all_knows_services_by_host_and_by_path(site: Site, served: Entry) -> None:
@@ -231,23 +241,37 @@ def test_https_with_the_users_own_certificate(site: Site, entry: Entry) -> None:
     said, _, version = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.rpartition(" ")
     assert version == "2"
     assert json.loads(said)["headers"]["x-forwarded-proto"] == "https"
+    site.serve(dataclasses.replace(secure, max_body=100), *site.wanted.members[entry.id])
+    unsized = [*asked[:3], "-o", os.devnull, "-w", "%{http_version} %{http_code}", asked[-1], "-X", "DELETE"]
+    assert subprocess.run(unsized, check=True, capture_output=True).stdout == b"2 200"
+    subprocess.run([*unsized, "-T", "-"], input=b"x" * 200, check=False, capture_output=True)  # it may give up first
+
+    def statuses() -> list[int]:
+        site.reader.drain()
+        text = (site.places.logs / f"s{entry.id}.log").read_text()
+        return [json.loads(line)["status"] for line in text.splitlines()]
+
+    eventually(lambda: statuses() == [200, 200, 411], 10, statuses)
 
 
 def test_the_access_log_has_a_line_for_each_request_and_no_secret(site: Site, served: Entry) -> None:
     site.ask(served, '/a"b?token=hidden', Authorization="Bearer hidden", Cookie="session=hidden")
     site.ask(served, "/break", "POST")
+    site.ask(served, "/" + '"' * 5000, Host="h" * 3000, X_Request_ID='"' * 3000)
     path = Path(site.places.logs / f"s{served.id}.log")
 
     def lines() -> list[dict[str, Any]]:
         site.reader.drain()
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    first, second = eventually(lambda: found if len(found := lines()) == 2 else None, 5)
+    first, second, long = eventually(lambda: found if len(found := lines()) == 3 else None, 5)
     assert (first["path"], first["status"], first["replica"], first["method"]) == ('/a"b', 200, "r1", "GET")
     assert (second["path"], second["status"]) == ("/break", 502)
+    assert (long["path"], long["status"], long["replica"]) == ("/" + '"' * 999, 200, "r1")
+    assert (len(long["host"]), len(long["request_id"])) == (250, 100)
     assert abs(first["at"] - time.time()) < 60
     assert "hidden" not in path.read_text()
     assert path.stat().st_mode & 0o077 == 0
     tally = site.reader.take()[served.id]
-    assert (tally.count, tally.codes, dict(tally.replicas)) == (2, [0, 1, 0, 0, 1], {"1": 2})
+    assert (tally.count, tally.codes, dict(tally.replicas)) == (3, [0, 2, 0, 0, 1], {"1": 3})
     assert dict(tally.failures) == {"1": 1}

@@ -47,6 +47,13 @@ def test_a_renewed_certificate_is_another_entry(places: Places, home: Path) -> N
     assert after is not None
     assert after != before
     assert Path(after.certificate).read_text() == "RENEWED\nKEY"
+    certificate.write_text("RESTORED")
+    os.utime(certificate, (1, 1))  # an older file, as `cp -p` or another version that names it gives
+    restored = serving.entry_of(row, places)
+    assert restored is not None
+    assert restored != after
+    assert Path(restored.certificate).read_text() == "RESTORED\nKEY"
+    assert serving.entry_of(row, places) == restored
 
 
 def test_pools_have_no_address(home: Path) -> None:
