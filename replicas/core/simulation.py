@@ -118,9 +118,11 @@ class _World:
         if requests > ready * self.settings.carries * (1 + 1e-9):
             result.overloaded += 1
         if ready == 0:
-            if requests:
+            if requests and self.settings.hold_seconds > 0:
                 self.queue.append((second, requests))
                 result.held += requests
+            else:
+                result.refused += requests
             while self.queue and second - self.queue[0][0] > self.settings.hold_seconds:
                 result.refused += self.queue.popleft()[1]
         else:

@@ -22,7 +22,7 @@ POLICIES = {
     "sticky": "leastconn",
 }
 IDEMPOTENT = "GET HEAD OPTIONS"
-LONGEST_LINE = 4096  # of the access log: HAProxy cuts what is longer, and then it is no JSON any more
+LONGEST_LINE = 8192  # of the access log: HAProxy cuts what is longer, and then it is no JSON any more
 NAMES = "names.map"
 HOSTS = "hosts.map"
 REASONS = "reasons.map"
@@ -201,7 +201,7 @@ def _shared(options: Options) -> Iterator[str]:
     yield from _arrival()
     yield "    acl prefixed path_beg /services/"
     yield f"    http-request set-var(txn.service) path,field(3,/),url_dec,map({NAMES}) if prefixed"
-    host = rf"req.hdr(host),host_only,lower,regsub(\.localhost$,),map({HOSTS})"
+    host = rf"req.hdr(host),host_only,lower,regsub(\.$,),regsub(\.localhost$,),map({HOSTS})"
     yield f"    http-request set-var(txn.service) {host} unless {{ var(txn.service) -m found }}"
     missing = json.dumps(
         {"error": 404, "reason": "no service of that name: ask for it by Host, or below /services/NAME/"}

@@ -88,9 +88,6 @@ def entry(number: int, name: str, port: int, spec: Mapping[str, Any], certificat
     service = spec.get("service") or {}
     balancer = service.get("load_balancer") or {}
     token = balancer.get("bearer_token") or ""
-    held = balancer.get("hold_seconds")
-    if held is None:
-        held = 60.0 if _least(service) == 0 else 0.0
     return Entry(
         id=number,
         name=name,
@@ -103,10 +100,18 @@ def entry(number: int, name: str, port: int, spec: Mapping[str, Any], certificat
         token=hashlib.sha256(token.encode()).hexdigest().upper() if token else "",
         concurrency=int(balancer.get("max_concurrency") or 0),
         queue_timeout=float(balancer.get("queue_timeout_seconds") or 30.0),
-        hold=float(held),
+        hold=hold_of(service),
         certificate=certificate,
         stamp=stamp,
     )
+
+
+def hold_of(service: Mapping[str, Any]) -> float:
+    """Seconds that a request waits while no replica is ready, of the spec's section `service`; 0: not at all."""
+    held = (service.get("load_balancer") or {}).get("hold_seconds")
+    if held is None:
+        return 60.0 if _least(service) == 0 else 0.0
+    return float(held)
 
 
 def _least(service: Mapping[str, Any]) -> int:

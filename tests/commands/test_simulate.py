@@ -58,6 +58,12 @@ def test_requests_wait_for_the_first_replica_and_are_refused_after_too_long(
     options = ("--launch-seconds", "30", "--hold-seconds", "10", "--json")
     figures = json.loads(run("simulate", str(spec), "--trace", trace(tmp_path, "1\n" * 60), *options).out)
     assert (figures["held"], figures["refused"]) == (31, 20)
+    spec.write_text(SPEC + "  load_balancer: {hold_seconds: 20}\n")
+    figures = json.loads(run("simulate", str(spec), "--trace", trace(tmp_path, "1\n" * 60), "--json").out)
+    assert (figures["held"], figures["refused"]) == (31, 10)
+    spec.write_text(SPEC + "  load_balancer: {hold_seconds: 0}\n")
+    figures = json.loads(run("simulate", str(spec), "--trace", trace(tmp_path, "1\n" * 60), "--json").out)
+    assert (figures["held"], figures["refused"], figures["most_replicas"]) == (0, 31, 1)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from replicas.core.autoscaler import Policy, policy_from
 from replicas.core.simulation import Outcome, Settings, autoscaled, replay
 from replicas.core.spec import SpecErrors, parse
+from replicas.gateway.values import hold_of
 from replicas.management.tracefile import read, read_trace
 from replicas.management.verb import Verb, fail, seconds
 from replicas.providers import registry
@@ -38,24 +39,29 @@ class Command(Verb):
         parser.add_argument(
             "--launch-seconds", type=seconds, default=30.0, help="from a decision to a ready replica (default 30)"
         )
-        parser.add_argument("--hold-seconds", type=seconds, default=60.0, help="wait for a first replica (default 60)")
+        parser.add_argument(
+            "--hold-seconds", type=seconds, help="wait of a request for a first replica (default: what the YAML says)"
+        )
         parser.add_argument("--json", action="store_true", help="the figures as JSON")
 
     def handle(self, *, spec: str, trace: str, json: bool, **options: Any) -> None:
         """Read, replay, print."""
-        policy = self.read_policy(Path(spec))
+        policy, hold = self.read_policy(Path(spec))
         loads = read_trace(Path(trace))
         assert policy.qps is not None
         rate = policy.qps if isinstance(policy.qps, int | float) else min(policy.qps.values())
-        settings = Settings(float(options["launch_seconds"]), float(rate), float(options["hold_seconds"]))
+        if options["hold_seconds"] is not None:
+            hold = float(options["hold_seconds"])
+        settings = Settings(float(options["launch_seconds"]), float(rate), hold)
         scaler, notes = autoscaled(policy)
         outcome = replay(loads, scaler, settings, target=policy.minimum, notes=notes)
         self.print_json(outcome) if json else self.print_text(outcome)
 
-    def read_policy(self, path: Path) -> Policy:
-        """The policy of a YAML that has one. Ends the command where it has none that a trace can move."""
+    def read_policy(self, path: Path) -> tuple[Policy, float]:
+        """The policy of a YAML, and how many seconds it holds a request. Ends where no trace can move the policy."""
         spec = parse(read(path), base=str(path.absolute().parent), providers=registry.names()).spec
-        policy = policy_from(spec.to_json()["service"])
+        service = spec.to_json()["service"]
+        policy = policy_from(service)
         if policy is None:
             fail(f"{path} has no replica_policy, so its number of replicas is fixed. Add service.replica_policy to it.")
         if policy.qps is None:
@@ -63,7 +69,7 @@ class Command(Verb):
                 f"{path} has no target_qps_per_replica, and a trace tells requests per second only."
                 " Add it to service.replica_policy."
             )
-        return policy
+        return policy, hold_of(service)
 
     def print_json(self, outcome: Outcome) -> None:
         """Stable names, see docs/autoscaler.md."""
