@@ -1,5 +1,7 @@
 """Reads rows into what the gateway needs: services with their address, replicas with their place in traffic."""
 
+import os
+import ssl
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +11,7 @@ from typing import Any
 
 from django.db.models import Max
 
+from replicas import clock
 from replicas.actions.endpoints import asked_port
 from replicas.actions.sealing import Unsealable, unseal
 from replicas.core.autoscaler.signals import rate_of
@@ -23,6 +26,7 @@ from replicas.models.fields import ALIVE
 
 S = ReplicaState
 SEATED = (S.READY, S.NOT_READY, S.DRAINING)
+RENEWAL_SECONDS = 60.0  # that a renewal may take from writing one of certificate and key to the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +154,30 @@ def entry_of(row: Row, places: Places) -> Entry | None:
 def _certificate(row: Row, tls: tuple[str, str], places: Places) -> tuple[str, int]:
     """Key and certificate in one file, as HAProxy wants them, made anew when they say something else; and its time.
 
-    What they say counts, not their age: another version may name older files. A file that cannot be read is left to
-    HAProxy's own check, which names it.
+    What they say counts, not their age: another version may name older files. In the middle of a renewal the earlier
+    pair stays. A file that cannot be read is left to HAProxy's own check, which names it.
     """
     key, certificate = tls
     path = places.directory / f"{row.id}.pem"
     try:
         text = Path(certificate).read_text() + "\n" + Path(key).read_text()
-        if not path.exists() or path.read_text() != text:
+        if not path.exists() or (path.read_text() != text and not _half_renewed(key, certificate)):
             put(path, text)
         return str(path), path.stat().st_mtime_ns
     except (OSError, UnicodeDecodeError):
         return certificate, 0
+
+
+def _half_renewed(key: str, certificate: str) -> bool:
+    """Whether the two do not fit each other and one was written just now, so that the other can be expected."""
+    age = clock.now().timestamp() - max(os.stat(key).st_mtime, os.stat(certificate).st_mtime)
+    if not 0 <= age < RENEWAL_SECONDS:
+        return False
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except ssl.SSLError:
+        return True
+    return False
 
 
 def seats(service_ids: Sequence[int]) -> list[Seat]:

@@ -1,6 +1,7 @@
 """Rows become entries and places in traffic."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,9 @@ def places(home: Path) -> Places:
 
 def test_a_renewed_certificate_is_another_entry(places: Places, home: Path) -> None:
     key, certificate = home / "web.key", home / "web.crt"
-    key.write_text("KEY")
-    certificate.write_text("CERTIFICATE")
+    first, second = pair(home / "1"), pair(home / "2")
+    certificate.write_text(first[0])
+    key.write_text(first[1])
     services.apply(
         cast.draft(
             "web", 1, service={"endpoint_port": 18000, "tls": {"keyfile": str(key), "certfile": str(certificate)}}
@@ -38,22 +40,40 @@ def test_a_renewed_certificate_is_another_entry(places: Places, home: Path) -> N
     (row,) = serving.rows()
     before = serving.entry_of(row, places)
     assert before is not None
-    assert Path(before.certificate).read_text() == "CERTIFICATE\nKEY"
+    assert Path(before.certificate).read_text() == "\n".join(first)
     assert Path(before.certificate).stat().st_mode & 0o077 == 0
-    certificate.write_text("RENEWED")
-    later = Path(before.certificate).stat().st_mtime + 5
-    os.utime(certificate, (later, later))
+    for half in (second[0], "", second[0][:99]):  # a renewal has written that much
+        certificate.write_text(half)
+        assert serving.entry_of(row, places) == before
+    certificate.write_text(second[0])
+    key.write_text(second[1])
     after = serving.entry_of(row, places)
     assert after is not None
     assert after != before
-    assert Path(after.certificate).read_text() == "RENEWED\nKEY"
-    certificate.write_text("RESTORED")
-    os.utime(certificate, (1, 1))  # an older file, as `cp -p` or another version that names it gives
+    assert Path(after.certificate).read_text() == "\n".join(second)
+    certificate.write_text(first[0])
+    key.write_text(first[1])
+    for each in (key, certificate):
+        os.utime(each, (1, 1))  # older files, as `cp -p` or another version that names them gives
     restored = serving.entry_of(row, places)
     assert restored is not None
     assert restored != after
-    assert Path(restored.certificate).read_text() == "RESTORED\nKEY"
+    assert Path(restored.certificate).read_text() == "\n".join(first)
     assert serving.entry_of(row, places) == restored
+    certificate.write_text(second[0])
+    os.utime(certificate, (1, 1))  # nothing is going on there: HAProxy's check is to name what is wrong
+    wrong = serving.entry_of(row, places)
+    assert wrong is not None
+    assert Path(wrong.certificate).read_text() == second[0] + "\n" + first[1]
+
+
+def pair(path: Path) -> tuple[str, str]:
+    """A new certificate and its key."""
+    certificate, key = path.with_suffix(".crt"), path.with_suffix(".key")
+    subject = ["-subj", "/CN=localhost", "-days", "1", "-nodes"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", *subject, "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(made, check=True, capture_output=True)
+    return certificate.read_text(), key.read_text()
 
 
 def test_pools_have_no_address(home: Path) -> None:
