@@ -121,6 +121,9 @@ export class Pane {
     this.#follow.addEventListener("click", () => this.#calls.follow());
     this.box.addEventListener("keydown", (event) => {
       if (event.key === "End") this.#calls.follow();
+      if (!event.altKey || (event.key !== "ArrowUp" && event.key !== "ArrowDown")) return;
+      event.preventDefault();
+      this.#step(event.key === "ArrowUp" ? -1 : 1, event.shiftKey);
     });
     this.box.addEventListener("copy", (event) => this.#copied(event));
     this.#space.addEventListener("click", (event) => {
@@ -128,6 +131,20 @@ export class Pane {
       const node = place && this.#pool.find((each) => each.element === place.parentNode);
       if (node) this.#calls.pick(node.index, event.shiftKey);
     });
+  }
+
+  // Pick the line beside the picked ones, or one in the middle where none is in view; `more`: besides them.
+  #step(by, more) {
+    const lines = this.#lines;
+    const first = Math.max(0, this.firstLine);
+    const last = lines.lineAt(this.#firstRow() + Math.floor(this.box.clientHeight / this.#rowHeight) - 1);
+    if (!lines.length) return;
+    const picked = [];
+    for (let index = first; index <= last; index++) if (this.marked(lines.row(index).key)) picked.push(index);
+    const beside = picked.length ? (by < 0 ? picked[0] : picked.at(-1)) + by : (first + last) >> 1;
+    const index = Math.max(0, Math.min(lines.length - 1, beside));
+    this.#calls.pick(index, more);
+    if (index <= first || index >= last) this.center(index);
   }
 
   measure() {

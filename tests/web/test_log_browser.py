@@ -286,6 +286,14 @@ def test_lines_have_times_a_range_and_a_link_and_are_copied(tab: Tab, log: Path,
     tab.until("document.querySelectorAll('.log-marked:not([hidden])').length === 3")
     copied = tab(lambda page: page.evaluate("() => navigator.clipboard.readText()"))
     assert copied == "line 05003\nline 05004\nline 05005"
+    tab(lambda page: page.focus(".log-box"))
+    for keys, picked in [
+        ("Alt+ArrowDown", [5006, 5006]),
+        ("Alt+Shift+ArrowDown", [5006, 5007]),
+        ("Alt+ArrowUp", [5005, 5005]),
+    ]:
+        tab(lambda page, keys=keys: page.keyboard.press(keys))  # type: ignore[misc]
+        tab.until(f"JSON.stringify(picked) === '[{picked[0] * 11},{picked[1] * 11}]'")
     tab(lambda page: page.click(".log-range >> text=All"))
     tab.until(f"{SHOWN}.includes('line 19999') && {BADGE} === 'live'")
     tab.ask("view.jump(argument)", 777 * 11)
