@@ -42,7 +42,16 @@ def table(base: Path) -> tuple[Child, ...]:
     """The children of a control plane whose code is in `base`."""
     python, manage = sys.executable, str(base / "manage.py")
     web = [python, "-m", "uvicorn", "controlplane.asgi:application", "--fd", str(LISTENER)]
-    web += ["--http", "httptools", "--ws", "websockets-sansio", "--ws-max-size", "1048576", "--lifespan", "on"]
+    web += [
+        "--http",
+        "httptools",
+        "--ws",
+        "controlplane.handshake:Protocol",
+        "--ws-max-size",
+        "1048576",
+        "--lifespan",
+        "on",
+    ]
     # A dead browser is noticed within 20 s. Compression would cost a share of a core per hundred readers of logs.
     web += ["--ws-ping-interval", "8", "--ws-ping-timeout", "10", "--ws-per-message-deflate", "false"]
     web += ["--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "4"]

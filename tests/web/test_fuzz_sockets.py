@@ -3,8 +3,9 @@
 import contextlib
 import random
 
-from websockets.exceptions import WebSocketException
-from websockets.sync.client import ClientConnection
+import pytest
+from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.sync.client import ClientConnection, connect
 
 from tests.fuzz.effort import FACTOR
 from tests.support.polling import eventually
@@ -49,6 +50,24 @@ def test_no_address_and_no_message_is_a_fault(site: Site, viewer: str) -> None:
     eventually(lambda: site.get("/healthz")[0] == 200)
     said = site.output.read_text()
     assert "Traceback" not in said, said[-3000:]
+
+
+def test_a_handshake_that_is_too_large_is_refused_and_let_go(site: Site, viewer: str) -> None:
+    for large, header, status in (
+        (f"/ws/feed?x={'a' * 9000}", "", 414),
+        ("/ws/feed", "a" * 9000, 431),
+        (f"/ws/feed?x={'a' * 7000}", "", 403),
+    ):
+        with (
+            pytest.raises(InvalidStatus) as refused,
+            connect(
+                f"ws://127.0.0.1:{site.port}{large}", origin="http://elsewhere", additional_headers={"X-Large": header}
+            ),
+        ):
+            pass
+        assert refused.value.response.status_code == status
+    with site.socket("/ws/feed", viewer) as link:
+        assert receive(link)["type"] == "hello"
 
 
 def talk(link: ClientConnection, chance: random.Random) -> None:
