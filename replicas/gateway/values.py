@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,16 +33,21 @@ class Member:
         return f"{self.host}:{self.port}"
 
 
+@lru_cache(maxsize=16_384)  # asked for each replica whenever anything has changed
 def member(number: int, url: str, weight: int = WEIGHT) -> Member | None:
     """The member at a replica's `url`; None for one that names no host to speak HTTP with.
 
     HAProxy refuses its whole configuration for one address that it cannot resolve.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+    except ValueError:  # no URL, or no such port
+        return None
     if not parts.hostname or parts.scheme not in DEFAULT_PORTS:
         return None
     host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname
-    return Member(number, host, parts.port or DEFAULT_PORTS[parts.scheme], parts.scheme == "https", weight)
+    return Member(number, host, port, parts.scheme == "https", weight)
 
 
 @dataclass(frozen=True, slots=True)

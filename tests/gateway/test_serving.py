@@ -10,6 +10,7 @@ from replicas.actions import endpoints, services
 from replicas.controller import serving
 from replicas.core.spec import SpecErrors, parse
 from replicas.gateway.places import Places
+from replicas.gateway.values import member
 from replicas.models import Replica
 from tests import cast
 from tests.controller.stage import Stage
@@ -65,6 +66,23 @@ def test_a_renewed_certificate_is_another_entry(places: Places, home: Path) -> N
     wrong = serving.entry_of(row, places)
     assert wrong is not None
     assert Path(wrong.certificate).read_text() == second[0] + "\n" + first[1]
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("http://localhost:8001", "127.0.0.1:8001"),
+        ("https://h", "h:443"),
+        ("http://h:99999", None),
+        ("http://[h", None),
+        ("http://:80", None),
+        ("tcp://h:80", None),
+        ("", None),
+    ],
+)
+def test_an_address_is_a_place_in_traffic_or_none(url: str, place: str | None) -> None:
+    found = member(1, url)
+    assert (found and found.address) == place
 
 
 def pair(path: Path) -> tuple[str, str]:
