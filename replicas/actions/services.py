@@ -21,7 +21,7 @@ __all__ = ["Applied", "Conflict", "Draft", "apply", "forget", "give", "report", 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an apply did: `change` is created, updated, revived (it was down) or unchanged."""
+    """What an apply did: `change` is created, updated, revived (it was down), scaled or unchanged."""
 
     service: Service
     version: ServiceVersion
@@ -95,7 +95,7 @@ def _unchanged(service: Service, active: ServiceVersion, draft: Draft, actor: st
         return Applied(service, active, "unchanged")
     scale(service.pk, draft.target, actor=actor)
     service.refresh_from_db()
-    return Applied(service, active, "updated")
+    return Applied(service, active, "scaled")
 
 
 def restart(service_id: int, *, actor: str, expected: int | None = None) -> ServiceVersion | None:

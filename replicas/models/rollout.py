@@ -56,7 +56,8 @@ class Rollout(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.service} v{self.from_version} to v{self.to_version}"
+        before = f"v{self.from_version} to " if self.from_version else ""
+        return f"{self.service} {before}v{self.to_version}"
 
     def view(self) -> RolloutView:
         """The row as a plain value for decisions."""

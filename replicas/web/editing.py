@@ -23,7 +23,13 @@ from replicas.web.forms import SpecForm
 from replicas.web.replies import done, refused, service_or_404
 from replicas.web.versions import version_or_404
 
-PAST = {"created": "created", "updated": "updated", "revived": "brought up again", "unchanged": "unchanged"}
+PAST = {
+    "created": "created",
+    "updated": "updated",
+    "revived": "brought up again",
+    "scaled": "scaled",
+    "unchanged": "unchanged",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ def judge(form: SpecForm, name: str | None) -> Verdict:
 
 def _taken(verdict: Verdict) -> Verdict | None:
     """What is to be said in place of the verdict on a new service when there is one of its name, which is up."""
-    if verdict.kind not in {"update", "unchanged"}:
+    if verdict.kind not in {"update", "scale", "unchanged"}:
         return None
     fault = f"There is a service {verdict.name} already: edit that one, or give this one another name."
     return Verdict(errors=[_fault(fault)], name=verdict.name)

@@ -41,9 +41,9 @@ class IntakeError(Exception):
 class Proposal:
     """What carrying a text out would do.
 
-    `kind` is create, update, revive (it is down) or unchanged; `changes` are lines for people on what differs, `plan`
-    on what becomes of the replicas. `active_number` is the active version's number, 0 for none. `basis` is the process
-    digest without the files, `active_digest` the process digest of the active version.
+    `kind` is create, update, revive (it is down), scale (the same version, another number) or unchanged; `changes` are
+    lines for people on what differs, `plan` on what becomes of the replicas. `active_number` is the number of the
+    active version, 0 for none. `basis` is the process digest without the files, `active_digest` that of the active one.
     """
 
     draft: services.Draft
@@ -313,8 +313,9 @@ def _kind(draft: services.Draft, service: Service | None) -> str:
         return "create"
     if service.desired == Desired.DOWN:
         return "revive"
-    same = (active.digest, active.files_digest, service.target) == (draft.digest, draft.files_digest, draft.target)
-    return "unchanged" if same else "update"
+    if (active.digest, active.files_digest) != (draft.digest, draft.files_digest):
+        return "update"
+    return "unchanged" if service.target == draft.target else "scale"
 
 
 def _changes(draft: services.Draft, parsed: Parsed, service: Service | None) -> list[str]:

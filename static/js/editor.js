@@ -113,6 +113,7 @@ function sentenceOf(verdict) {
   const sentences = {
     create: `This creates the service ${verdict.name}.`,
     update: `This changes ${verdict.name}: a new version follows version ${verdict.active}.`,
+    scale: `This scales ${verdict.name}, which stays at version ${verdict.active}.`,
     revive: `This brings ${verdict.name} up again.`,
     unchanged: `This changes nothing in ${verdict.name}.`,
   };

@@ -18,11 +18,17 @@ const PATIENCE = 400; // a connection that comes at once is not worth a word
 /**
  * Draw `state` now, and again after each batch of events. `url` is where a new snapshot is when events are missing.
  * It may be a function, where the address changes. `draw` may be called at any time and must be cheap when nothing
- * changed. Returns {redraw, reload, feed}: `reload` takes a snapshot from where `url` is now.
+ * changed. `head` sets the title and the icon: of a page that nobody sees they are all that is drawn, until it is seen
+ * again. Returns {redraw, reload, feed}: `reload` takes a snapshot from where `url` is now.
  */
-export function live({ state, url, service = null, draw }) {
+export function live({ state, url, service = null, draw, head = () => {} }) {
   const feed = new Feed({ after: state.cursor, service });
-  const redraw = () => draw();
+  let behind = false;
+  const redraw = () => {
+    head();
+    behind = document.hidden;
+    if (!behind) draw();
+  };
   const address = () => (typeof url === "function" ? url() : url);
   let fetching = false;
   let fetched = 0;
@@ -78,7 +84,9 @@ export function live({ state, url, service = null, draw }) {
     redraw();
   });
   feed.addEventListener("reset", startOver);
+  document.addEventListener("visibilitychange", () => behind && redraw());
   showConnection(feed);
+  head();
   draw();
   feed.start();
   return { redraw, reload, feed };

@@ -113,7 +113,11 @@ function draw() {
   setText(at("past-count"), old.length < past.length ? `${old.length} of ${past.length}` : "");
   drawLanes(all);
   drawBulk();
-  setTitle(all.length ? `${all.length} in flight · Operations` : "Operations", false);
+}
+
+function head() {
+  const all = state.live().length;
+  setTitle(all ? `${all} in flight · Operations` : "Operations", false);
 }
 
 const ticked = () => state.live().filter((operation) => selection.chosen().includes(String(operation.id)));
@@ -139,7 +143,7 @@ function drawBulk() {
   for (const button of at("bulk").querySelectorAll("[data-bulk]")) button.disabled = !chosen.some(ABLE[button.dataset.bulk]);
 }
 
-const { redraw } = live({ state, url: page.url, draw });
+const { redraw } = live({ state, url: page.url, draw, head });
 
 search.addEventListener("input", () => {
   const address = new URL(location.href);

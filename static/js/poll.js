@@ -19,7 +19,8 @@ export function poll(url, wait, receive, failed = () => {}) {
     try {
       const response = await fetch(url, { headers: { Accept: "application/json" }, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
       if (!response.ok) throw new Error(`the server answered with ${response.status}`);
-      receive(await response.json());
+      const found = await response.json();
+      if (!document.hidden) receive(found);
       faults = 0;
     } catch (error) {
       faults += 1;

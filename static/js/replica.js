@@ -157,10 +157,14 @@ function draw() {
     show(terminate, !ended(replica) && !replica.forgotten);
     terminate.disabled = replica.retire_reason !== "";
   }
+}
+
+function head() {
+  const { replica } = state;
   setTitle(`#${replica.number} ${replica.state} · ${page.service}`, tone(replica.state) === "bad");
 }
 
-live({ state, url: page.url, service: page.service, draw });
+live({ state, url: page.url, service: page.service, draw, head });
 if (!ended(state.replica)) {
   poll(paths.samples(page.service, "range=60&step=60"), SHARE_WAIT, ({ replicas, usage }) => {
     meter.take(usage);

@@ -137,12 +137,13 @@ function drawEndpoint(address, reason) {
   fill(at("endpoint"), address ? [addressLink(address), " ", copyButton(address, "Copy the endpoint")] : shown);
 }
 
+const readyText = (service) => `${service.ready} / ${wanted(service)}`;
+
 function drawHead(service) {
   setBadge(at("status"), service.status);
   setText(at("sentence"), state.forgotten ? "This service was forgotten after it was taken down." : sentence(service.reason));
   at("sentence").dataset.tone = inTrouble(service) ? "bad" : "off";
-  const ready = `${service.ready} / ${wanted(service)}`;
-  setText(at("ready"), ready);
+  setText(at("ready"), readyText(service));
   setText(at("version"), service.version === null ? "none" : `v${service.version}`);
   setAge(at("age"), service.created_at);
   show(at("pinned-fact"), service.pinned);
@@ -154,7 +155,11 @@ function drawHead(service) {
   if (expected && !at("dialog-restart").open) expected.value = service.version ?? 0;
   const target = document.querySelector("#dialog-scale [name=target]");
   if (target && !at("dialog-scale").open) target.value = service.target;
-  setTitle(`${name} · ${ready} ready`, inTrouble(service));
+}
+
+function head() {
+  const { service } = state;
+  setTitle(`${name} · ${readyText(service)} ready`, inTrouble(service));
 }
 
 // The text comes from the server with its colours, already escaped; it is parsed apart from the page.
@@ -205,4 +210,4 @@ at("event-choice").addEventListener("change", ({ target }) => {
   else address.searchParams.delete("events");
   location.assign(address);
 });
-traffic.start(live({ state, url: page.url, service: name, draw }).feed);
+traffic.start(live({ state, url: page.url, service: name, draw, head }).feed);

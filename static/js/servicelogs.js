@@ -82,8 +82,9 @@ function draw() {
   setText(at("chosen"), full ? `${numbers.size} replicas, and no more at once` : chosen ? "" : "those that live");
   show(at("live-ones"), chosen !== null);
   view.choose(shown());
-  setTitle(`Logs · ${state.service.name}`, tone(state.service.status) === "bad");
 }
+
+const head = () => setTitle(`Logs · ${state.service.name}`, tone(state.service.status) === "bad");
 
 function goToLine() {
   const line = LINE.exec(location.hash);
@@ -101,7 +102,7 @@ at("live-ones").addEventListener("click", () => {
 });
 at("past-place").open = chosen !== null && state.history().some((replica) => chosen.has(replica.number));
 link(at("service"), paths.service(state.service.name));
-live({ state, url: page.url, service: state.service.name, draw });
+live({ state, url: page.url, service: state.service.name, draw, head });
 goToLine();
 addEventListener("hashchange", goToLine);
 addEventListener("popstate", () => {

@@ -143,8 +143,10 @@ function draw() {
   drawNews();
   drawPages();
   drawBulk();
-  const statuses = state.statuses();
-  const trouble = troubled(statuses);
+}
+
+function head() {
+  const trouble = troubled(state.statuses());
   setTitle(trouble ? `${trouble} in trouble · Services` : "Services", trouble > 0);
 }
 
@@ -237,7 +239,7 @@ function choose(fields) {
 
 // Another filter or order begins with its first page.
 const moved = () => FIELDS.some((field) => chosen[field] !== state.wanted[field]);
-const { redraw, reload } = live({ state, url: () => page.url + (moved() ? query() : onPage(state.wanted.page)), draw });
+const { redraw, reload } = live({ state, url: () => page.url + (moved() ? query() : onPage(state.wanted.page)), draw, head });
 
 poll(page.figures, FIGURES_EVERY, (found) => {
   figures = found.services;

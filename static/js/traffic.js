@@ -122,7 +122,7 @@ export class Traffic {
     const mine = ++this.asked;
     const { history } = this;
     const answer = ["live", "connecting"].includes(this.feed.state) ? await fetchJson(paths.samples(this.name, history.query)) : null;
-    if (mine !== this.asked) return;
+    if (mine !== this.asked || document.hidden) return;
     if (answer) {
       setNow(answer.now);
       history.take(answer);

@@ -49,7 +49,7 @@ def _fields(draft: services.Draft) -> dict:  # type: ignore[type-arg]
 def test_applying_the_text_again_takes_back_a_scale_by_hand():
     service = cast.service(target=2)
     services.scale(service.pk, 5, actor="ben")
-    assert services.apply(cast.draft("web", 2), actor="ann").change == "updated"
+    assert services.apply(cast.draft("web", 2), actor="ann").change == "scaled"
     assert Service.objects.get().target == 2
 
 

@@ -128,6 +128,7 @@ def test_a_replicas_page_follows(visit: Visit, clerk: Scribe, name: str) -> None
         page = visitor.goto(f"/services/{name}/replicas/{number}/")
         visitor.mark()
         expect(page.locator("#state")).to_have_text("PENDING")
+        expect(page).to_have_title(f"#{number} PENDING · {name} · Rollcall")
         expect(page.get_by_role("tab", name="Launch")).to_have_attribute("aria-selected", "true")
         expect(page.get_by_text("It was not probed yet.")).to_be_visible()
         clerk.provisioning(name=name, number=number)
@@ -145,8 +146,44 @@ def test_a_replicas_page_follows(visit: Visit, clerk: Scribe, name: str) -> None
         expect(page.locator("#sentence")).to_have_text("FAILED: Run exited with code 7.")
         clerk.down(name=name, number=number)
         expect(page.locator("#state")).to_have_text("FAILED")
+        expect(page).to_have_title(f"▲ #{number} FAILED · {name} · Rollcall")
         expect(page.get_by_role("button", name="Terminate")).to_be_hidden()
         assert visitor.marked()
+
+
+def test_of_a_page_that_nobody_sees_the_title_is_kept_true_and_nothing_else(
+    visit: Visit, clerk: Scribe, name: str
+) -> None:
+    clerk.deploy(name=name, replicas=1)
+    number = clerk.pending(name=name)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        state, icon = row(page, number).locator(".badge"), page.locator("link[rel=icon]")
+        expect(state).to_have_text("PENDING")
+        expect(page).to_have_title(f"{name} · 0 / 1 ready · Rollcall")
+        expect(page.locator("#connection")).to_have_text("Live")
+        visitor.be_seen(False)
+        page.evaluate(
+            """() => {
+              window.drawn = [];
+              const all = { subtree: true, childList: true, attributes: true, characterData: true };
+              const note = (found) => window.drawn.push(...found.map(({ target }) => target.id || target.nodeName));
+              new MutationObserver(note).observe(document.querySelector("main"), all);
+            }"""
+        )
+        clerk.provisioning(name=name, number=number)
+        clerk.launched(name=name, number=number)
+        clerk.probed(name=name, number=number)
+        clerk.report(name=name, status="FAILED", reason="the probe lies")
+        expect(page).to_have_title(f"▲ {name} · 1 / 1 ready · Rollcall")
+        expect(icon).to_have_attribute("href", re.compile("icon-trouble"))
+        assert page.evaluate("() => window.drawn") == []
+        expect(state).to_have_text("PENDING")
+        visitor.be_seen(True)
+        expect(state).to_have_text("READY")
+        expect(page.locator("#sentence")).to_have_text("The probe lies.")
+        visitor.goto(f"/services/{name}/logs")
+        expect(page).to_have_title(f"▲ Logs · {name} · Rollcall")
 
 
 def test_operations_are_followed(visit: Visit, clerk: Scribe, name: str) -> None:

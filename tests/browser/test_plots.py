@@ -189,22 +189,18 @@ def test_new_samples_and_levels_come_by_themselves(visit: Visit, clerk: Scribe, 
 
 
 def test_a_page_that_nobody_sees_asks_for_nothing(visit: Visit, clerk: Scribe, name: str) -> None:
-    hide = """(hidden) => {
-      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
-      document.dispatchEvent(new Event("visibilitychange"));
-    }"""
     with visit() as visitor:
         page = opened(visitor, clerk, name)
         page.get_by_role("button", name="5 min", exact=True).click()
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url) if "samples.json" in request.url else None)
-        page.evaluate(hide, True)
+        visitor.be_seen(False)
         page.wait_for_timeout(500)  # an answer that was on its way
         asked.clear()
         page.wait_for_timeout(5_000)  # two looks and more would have been due
         assert asked == []
         with page.expect_request(re.compile("samples.json")):
-            page.evaluate(hide, False)
+            visitor.be_seen(True)
 
 
 def test_decisions_are_marks_and_a_list_with_what_they_were_made_from(visit: Visit, clerk: Scribe, name: str) -> None:

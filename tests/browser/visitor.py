@@ -58,6 +58,16 @@ class Visitor:
         self.page.goto(self.origin + path)
         return self.page
 
+    def be_seen(self, seen: bool) -> None:
+        """Look at another page, or at this one again."""
+        self.page.evaluate(
+            """(hidden) => {
+              Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+              document.dispatchEvent(new Event("visibilitychange"));
+            }""",
+            not seen,
+        )
+
     def mark(self) -> None:
         """Leave something in the page that a reload would take away."""
         self.page.evaluate("() => { window.notReloaded = true }")

@@ -111,7 +111,7 @@ def test_a_number_scaled_by_hand_goes_back_and_is_announced(run: Run, yaml: Path
         "  target: 5 (scaled since) → 2\n"
         "plan:\n"
         "  No new version: 2 replicas are launched.\n"
-        "web updated: version 1 is active.\n"
+        "web scaled: version 1 is active.\n"
     )
     assert service().target == 2
 

@@ -160,6 +160,28 @@ def test_the_check_tells_what_an_edit_changes() -> None:
     assert (unchanged["kind"], unchanged["plan"]) == ("unchanged", [])
 
 
+@pytest.mark.parametrize(
+    ("scaled", "edit", "kind", "change"),
+    [
+        (None, {}, "unchanged", "unchanged"),
+        (5, {}, "scale", "scaled"),
+        (None, {"replicas": 5}, "update", "updated"),
+        (5, {"replicas": 5}, "update", "updated"),
+    ],
+)
+def test_what_is_foretold_is_what_happens(scaled: int | None, edit: dict[str, int], kind: str, change: str) -> None:
+    service = deployed("shop")
+    if scaled is not None:
+        intake.scale(service, scaled, actor="ann")
+    said = check(text("shop", **edit), service="shop")
+    assert said["kind"] == kind
+    assert any(line.startswith("No new version") for line in said["plan"]) == (kind == "scale")
+    done = intake.carry_out(intake.propose(text("shop", **edit), name="shop"), actor="ann")
+    assert done.change == change
+    assert done.version.number == (2 if kind == "update" else 1)
+    assert done.service.target == edit.get("replicas", 2)
+
+
 def test_the_check_tells_the_plan_that_is_then_kept_with_the_version() -> None:
     for _ in range(2):
         cast.ready(deployed("shop"))

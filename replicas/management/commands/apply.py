@@ -25,9 +25,9 @@ TITLES = {
     "create": "{name} is new: version {next} is made",
     "update": "{name} changes: version {active} becomes version {next}",
     "revive": "{name} is down (version {active}) and comes up again",
+    "scale": "{name} stays at version {active}",
     "unchanged": "{name} is unchanged: version {active} is active already",
 }
-SCALED = "{name} stays at version {active}"
 
 
 class Command(Verb):
@@ -129,8 +129,6 @@ class Command(Verb):
     def _print(self, proposal: Proposal) -> None:
         number, draft = proposal.active_number, proposal.draft
         title = TITLES[proposal.kind]
-        if proposal.kind == "update" and not _makes_version(proposal):
-            title = SCALED
         self.say(clean_lines(title.format(name=draft.name, active=number, next=number + 1)))
         for line in proposal.changes:
             self.say(f"  {clean_lines(line)}")
@@ -184,7 +182,3 @@ def _readable(text: bytes, base: str, given: dict[str, Any]) -> bool:
         return False
     intake.discard(proposal)
     return True
-
-
-def _makes_version(proposal: Proposal) -> bool:
-    return not all(line.startswith("target: ") for line in proposal.changes)

@@ -245,7 +245,7 @@ class Operations(Schema):
 
 
 class Plan(Schema):
-    """What applying a text would do. `kind` is create, update, revive or unchanged; `version` is the active one's."""
+    """What applying a text would do. `kind`: create, update, revive, scale, unchanged; `version`: the active one's."""
 
     kind: str
     name: str
@@ -256,7 +256,7 @@ class Plan(Schema):
 
 
 class Applied(Schema):
-    """What applying a text has done. `change` is created, updated, revived or unchanged."""
+    """What applying a text has done. `change` is created, updated, revived, scaled or unchanged."""
 
     change: str
     version: int
