@@ -20,15 +20,15 @@ DEBUG = ROLLCALL.debug
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *ROLLCALL.allowed_hosts]
 
 INSTALLED_APPS = [
+    "controlplane",  # before the others, since some of its commands take the place of theirs
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django_q",
     "replicas",
-    "controlplane",
 ]
 if PROCESS not in {"pool", "controller"}:  # those answer no browser: a sixth of their start and some memory less
     INSTALLED_APPS = [
-        "django.contrib.admin",
+        "controlplane.administration.Administration",
         "django.contrib.sessions",
         "django.contrib.messages",
         "servestatic",

@@ -71,6 +71,17 @@ def note_group(found: Group, trigger: str, reason: str) -> None:
     audit.note(audit.ROLE, found.pk, trigger, {"name": found.name}, reason=reason, actor=_asking())
 
 
+def note_made(user: Any, how: str, *, actor: str = "") -> None:
+    """Write that there is a new user."""
+    note(user, "made", f"made {how}", actor=actor)
+
+
+def note_password(user: Any, how: str, *, actor: str = "") -> None:
+    """Write that a user has another password, or none any more."""
+    word = "changed" if user.has_usable_password() else "taken away"
+    note(user, "password", f"password {word} {how}", actor=actor)
+
+
 def note(user: Any, trigger: str, reason: str, *, old: str = "", new: str = "", actor: str = "") -> None:
     """Write that something of a user's rights changed."""
     data = {"name": user.get_username(), "active": user.is_active, "superuser": user.is_superuser}

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
-from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
+from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -27,6 +27,7 @@ RIGHTS = {
     "is_staff": ("made_staff", "no_staff"),
 }
 NAMES = ("username", "first_name", "last_name", "email")
+IN_ADMIN = "in the administration"
 
 
 class RoleField(forms.ChoiceField):
@@ -52,6 +53,17 @@ class NewPersonForm(AdminUserCreationForm):  # type: ignore[type-arg]
     role = RoleField(initial=Role.VIEWER.value)
 
 
+class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
+    """Another password for a user, or none; that it changed is an event."""
+
+    def save(self, commit: bool = True) -> User:
+        """See AdminPasswordChangeForm."""
+        with writing():
+            user = super().save(commit)
+            roles.note_password(user, IN_ADMIN)
+        return user
+
+
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
@@ -72,6 +84,7 @@ class PersonAdmin(OneByOne, UserAdmin):  # type: ignore[type-arg]
 
     form = PersonForm
     add_form = NewPersonForm
+    change_password_form = PasswordForm
     list_display = ("username", "role", "is_active", "is_staff", "last_login")
     list_filter = ("groups", "is_active", "is_staff", "is_superuser")
     fieldsets = (
@@ -119,18 +132,18 @@ class PersonAdmin(OneByOne, UserAdmin):  # type: ignore[type-arg]
         with writing():
             super().save_model(request, obj, form, change)
             if before is None:
-                roles.note(obj, "made", "made in the administration")
+                roles.note_made(obj, IN_ADMIN)
                 return
             for right, (on, off) in RIGHTS.items():
                 old, new = getattr(before, right), getattr(obj, right)
                 if old != new:
                     word = on if new else off
-                    roles.note(obj, word, f"{word} in the administration")
+                    roles.note(obj, word, f"{word} {IN_ADMIN}")
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         """See ModelAdmin."""
         with writing():
-            roles.note(obj, "deleted", "deleted in the administration")
+            roles.note(obj, "deleted", f"deleted {IN_ADMIN}")
             super().delete_model(request, obj)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
@@ -158,7 +171,7 @@ class RoleAdmin(OneByOne, GroupAdmin):
     def delete_model(self, request: HttpRequest, obj: Group) -> None:
         """See ModelAdmin."""
         with writing():
-            roles.note_group(obj, "deleted", "deleted in the administration")
+            roles.note_group(obj, "deleted", f"deleted {IN_ADMIN}")
             super().delete_model(request, obj)
 
 

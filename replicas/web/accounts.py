@@ -13,7 +13,9 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
 from replicas import clock
+from replicas.actions import roles
 from replicas.actions import tokens as actions
+from replicas.actions.transition import writing
 from replicas.core.values import Scope
 from replicas.models import ApiToken
 from replicas.web.access import DEPLOY, OPERATE, SEE, allowed, refusal
@@ -37,8 +39,11 @@ class PasswordChange(views.PasswordChangeView):
 
     def form_valid(self, form: object) -> HttpResponse:
         """Store it, and say so."""
+        with writing():
+            answer = super().form_valid(form)
+            roles.note_password(self.request.user, "by themselves")
         messages.success(self.request, "Your password is changed.")
-        return super().form_valid(form)
+        return answer
 
 
 @allowed(SEE)

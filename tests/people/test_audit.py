@@ -1,16 +1,19 @@
 """Who did what to the installation itself is among the events: tokens, roles, rights, pruning, channels."""
 
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
 from django.test import Client
 
 from replicas import clock
 from replicas.actions import notices, pruning, roles, tokens
 from replicas.core.values import NoticeKind, Role, Scope
 from replicas.jobs import queue
+from replicas.management.verb import actor
 from replicas.models import Event, NoticeChannel
 from replicas.web import outbox
 from tests import cast
@@ -57,6 +60,32 @@ def test_roles_and_rights_that_change_in_the_administration() -> None:
     assert list(Event.objects.filter(trigger="role").exclude(actor="setup").values_list("old", "new")) == [
         ("", "operator")
     ]
+
+
+def test_passwords_that_change_and_users_that_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = "Quite-a-long-word-9"
+    root = client("root", is_superuser=True, is_staff=True)
+    bob = User.objects.create_user("bob", password="x")
+    user = f"/admin/auth/user/{bob.pk}/password/"
+    assert root.post(user, {"usable_password": "true", "password1": new, "password2": "other"}).status_code == 200
+    assert told("person") == []
+    for sent in ({"usable_password": "true", "password1": new, "password2": new}, {"usable_password": "false"}):
+        assert root.post(user, sent | {"set-password": "", "unset-password": ""}).status_code == 302
+    where = ("192.0.2.7",)
+    assert told("person") == [("password", "root", "admin", *where)] * 2
+    reasons = Event.objects.filter(trigger="password").order_by("id").values_list("reason", flat=True)
+    assert list(reasons) == ["password changed in the administration", "password taken away in the administration"]
+    assert root.get("/admin/password_change/").url == "/password"
+    own = {"old_password": "x", "new_password1": new, "new_password2": new}
+    assert root.post("/password", own | {"old_password": "wrong"}).status_code == 200
+    assert root.post("/password", own).status_code == 302
+    assert told("person")[2:] == [("password", "root", "web", *where)]
+    monkeypatch.setattr("getpass.getpass", lambda prompt="": new)
+    call_command("changepassword", "bob", stdout=StringIO())
+    call_command("createsuperuser", "--noinput", "--username", "eve", "--email", "", stdout=StringIO())
+    assert told("person")[3:] == [("password", actor(), "command", ""), ("made", actor(), "command", "")]
+    assert User.objects.get(username="bob").check_password(new)
+    assert not Event.objects.filter(data__icontains=new).exists()
 
 
 def test_permissions_of_a_role_and_of_a_person() -> None:

@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandParser
 
 from replicas.actions import roles
+from replicas.actions.transition import writing
 from replicas.core.values import Role
 from replicas.management.printing import clean, table
 from replicas.management.verb import Exit, Verb, actor, fail, find_user
@@ -56,6 +57,8 @@ class Command(Verb):
         except ValidationError as error:
             fail(f"{clean(name)} is no name for a user: {' '.join(error.messages)}")
         password = secrets.token_urlsafe(15)
-        made = User.objects.create_user(name, password=password)
+        with writing():
+            made = User.objects.create_user(name, password=password)
+            roles.note_made(made, "with a role", actor=actor())
         self.say(f"User {name} is made, with the password {password}")
         return made
