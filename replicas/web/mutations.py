@@ -49,7 +49,8 @@ def release(request: HttpRequest, name: str) -> HttpResponse:
         intake.release(service, actor=request.user.get_username())
     except intake.IntakeError as error:
         return refused(request, str(error), to=to)
-    return done(request, f"The load decides again how many replicas {name} has.", to=to)
+    undo = Undo(reverse("scale", args=[name]), {"target": service.target})
+    return done(request, f"The load decides again how many replicas {name} has.", to=to, undo=undo)
 
 
 @allowed(OPERATE)

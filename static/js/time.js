@@ -1,6 +1,7 @@
 // Times: ages that go on by themselves, the exact local time on hover, durations.
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 let ahead = 0; // how much the server's clock is ahead of ours, in ms
 
@@ -41,6 +42,11 @@ export function exactText(iso) {
   return exact.format(new Date(iso));
 }
 
+/** The same with the zone, for who points at a time. */
+export function zonedText(iso) {
+  return zoned.format(new Date(iso));
+}
+
 /** A <time> that says how long ago `iso` was and goes on by itself; empty without one. */
 export function age(iso) {
   const node = document.createElement("time");
@@ -54,7 +60,7 @@ export function setAge(node, iso) {
   node.dataset.age = iso ?? "";
   if (iso) {
     node.dateTime = iso;
-    node.title = exactText(iso);
+    node.title = zonedText(iso);
   } else {
     node.removeAttribute("datetime");
     node.removeAttribute("title");
@@ -88,7 +94,7 @@ export function keepAges() {
 /** Turn the times that the server wrote (UTC, exact) into the reader's zone. */
 export function localize(root) {
   for (const node of root.querySelectorAll("time[data-local]")) {
-    node.title = `${node.dateTime} (UTC)`;
+    node.title = zonedText(node.dateTime);
     node.textContent = exactText(node.dateTime);
   }
 }

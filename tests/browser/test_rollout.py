@@ -126,6 +126,10 @@ def watch(page: Page) -> None:
     expect(page.locator("#rollout").get_by_role("button", name="Pause")).to_be_hidden()
     press(page, "Resume")
     panel_says(page, "PROGRESSING", "Update v1 → v2, rolling")
+    press(page, "Pause")
+    panel_says(page, "PAUSED", "Update v1 → v2, rolling")
+    page.locator("#toasts").get_by_role("button", name="Undo").last.click()
+    panel_says(page, "PROGRESSING", "Update v1 → v2, rolling")
 
 
 def bring_back(page: Page, lines: list[str]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from replicas.web.presenters import KINDS, QUIET
 from tests.browser.conftest import Desk
 from tests.web import people
 from tests.web.site import Scribe
@@ -21,12 +22,6 @@ PAGES = {
     "versions": ("/services/{name}/versions.json", "VersionsState", {"shown": 100, "older": False}),
     "head": ("/services/{name}/snapshot.json", "HeadState", {}),
 }
-QUIET = {
-    "kinds": ["operation", "version"],
-    "triggers": ["probed", "rollout_begun", "rollout_progressed", "rollout_extended"],
-    "unchanged": ["status"],
-}
-KINDS = {"rollout": ["rollout"]}
 # What the page's own script does with a snapshot and the feed's messages.
 REPLAY = """async ([kind, page, events]) => {
   const states = await import("/static/js/state.js");

@@ -192,5 +192,11 @@ def test_an_undo_of_a_scaling_goes_back_to_the_earlier_target() -> None:
 def test_an_undo_leaves_the_number_to_the_load_where_that_had_it() -> None:
     policy = "  replica_policy:\n    min_replicas: 1\n    max_replicas: 4\n    target_qps_per_replica: 5\n"
     applied(text().replace("  replicas: 2\n", policy))
-    answer = browser("operator").post("/services/web/scale", {"target": "3"}, headers={"Accept": "application/json"})
-    assert answer.json()["undo"] == {"action": "/services/web/release", "fields": {}}
+    client, asked = browser("operator"), {"headers": {"Accept": "application/json"}}
+    undo = client.post("/services/web/scale", {"target": "3"}, **asked).json()["undo"]
+    assert undo == {"action": "/services/web/release", "fields": {}}
+    redo = client.post(undo["action"], undo["fields"], **asked).json()["undo"]
+    assert not Service.objects.get().pinned
+    assert redo == {"action": "/services/web/scale", "fields": {"target": 3}}
+    client.post(redo["action"], redo["fields"])
+    assert (Service.objects.get().pinned, Service.objects.get().target) == (True, 3)
