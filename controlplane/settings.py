@@ -78,6 +78,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
+FORMAT_MODULE_PATH = "controlplane.formats"
 USE_TZ = True
 
 STATIC_URL = "/static/"

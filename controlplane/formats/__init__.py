@@ -1,0 +1,1 @@
+"""How Django writes times where a page leaves that to it."""
