@@ -1,4 +1,4 @@
-"""Makes docs/screenshot.png, and with --all a picture of every page in both themes and two widths, of a real run.
+"""Makes docs/screenshot.png; with --all a picture of every page in both themes and two widths, and some as printed.
 
     .venv/bin/python docs/make_screenshots.py [--all DIRECTORY]
 
@@ -46,7 +46,7 @@ PAGES = {
     "edit": "/services/http/edit",
     "versions": "/services/http/versions/",
     "version": "/services/http/versions/1/",
-    "compare": "/services/http/versions/compare?old=1&new=1",
+    "compare": "/services/embeddings/versions/compare?old=1&new=2",
     "missing": "/services/nothing/",
     "service-logs": "/services/http/logs",
     "notices": "/notices/",
@@ -71,6 +71,8 @@ PAGES = {
     "admin-replica-form": "/admin/replicas/replica/1/change/",
 }
 WIDTHS = {"wide": (1280, 880), "phone": (390, 844)}
+PRINTED = ("services", "service", "failed", "replica")
+PAPER = (794, 1123)  # A4 at 96 dots per inch
 
 
 @contextmanager
@@ -82,8 +84,9 @@ def deployed() -> Iterator[ControlPlane]:
         plane.manage("apply", "examples/http.yaml", "--wait")
         plane.manage("scale", "http", "4")
         broken = plane.home / "embeddings.yaml"
-        broken.write_text(BROKEN)
-        plane.manage("apply", str(broken))
+        for file in ("weights.npz", "weights.bin"):
+            broken.write_text(BROKEN.replace("weights.bin", file))
+            plane.manage("apply", str(broken), "--message", f"reads {file}")
         eventually(lambda: len(ready(plane)) == 4, 60, "four replicas are ready")
         for replica in ready(plane):
             for path in ("/", "/healthz", "/favicon.ico"):
@@ -128,7 +131,7 @@ def take(page: Page, address: str, path: Path, whole: bool = False) -> None:
     page.goto(address)
     live = page.locator("#connection[data-state=live]")
     if page.locator("#connection").count() and not address.endswith(("/password", "/tokens", "/nothing/")):
-        live.wait_for()
+        live.wait_for(state="attached")  # on paper it is not shown
     page.wait_for_timeout(700)  # lines of a log are drawn a frame after they came
     path.parent.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=path, full_page=whole)
@@ -151,6 +154,12 @@ def main() -> None:
                 for name, address in PAGES.items():
                     take(page, plane.url + address, asked.all / f"{name}-{label}-{theme}.png", whole=True)
                 page.context.close()
+        if asked.all:
+            page = page_of(browser, plane, "dark", PAPER)
+            page.emulate_media(media="print")
+            for name in PRINTED:
+                take(page, plane.url + PAGES[name], asked.all / f"{name}-print.png", whole=True)
+            page.context.close()
         browser.close()
 
 

@@ -25,7 +25,7 @@ const timeline = new TimelineView({
 const logs = new ReplicaLogs({ place: at("log"), tabs: document.querySelectorAll("[data-which]"), id: page.snapshot.replica.id });
 const SHARE_WAIT = 3000;
 const traffic = h("span", { class: "share figure" }, "not measured");
-const uses = h("span", { class: "uses figure" }, h("span"), " · ", h("span"));
+const uses = h("span", { class: "uses figure" }, h("span"), h("span"));
 const meter = new Meter();
 const SETUP = /\bsetup\b/i; // in what a launch waits for
 
@@ -168,7 +168,7 @@ live({ state, url: page.url, service: page.service, draw, head });
 if (!ended(state.replica)) {
   poll(paths.samples(page.service, "range=60&step=60"), SHARE_WAIT, ({ replicas, usage }) => {
     meter.take(usage);
-    drawUsed(uses, meter.of(state.replica.number));
+    drawUsed(uses, meter.of(state.replica.number), " · ");
     drawShare(traffic, replicas[state.replica.number]);
     if (traffic.textContent === "") setText(traffic, "none");
   });

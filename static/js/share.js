@@ -36,8 +36,8 @@ export class Meter {
 }
 
 /** `{cpu, memory}` as the two lines of `node`; nothing where it was not measured. */
-export function drawUsed(node, used) {
-  setText(node.firstChild, used && used.cpu !== null ? `${few(used.cpu * 100)} %` : "");
+export function drawUsed(node, used, apart = "") {
+  setText(node.firstChild, used && used.cpu !== null ? `${few(used.cpu * 100)} %${apart}` : "");
   setText(node.lastChild, used ? bytes(used.memory) : "");
   setAttribute(node, "title", used ? "CPU of one core since the last look, and memory, of all its processes" : null);
 }
