@@ -239,6 +239,15 @@ def test_a_service_is_printed_light_and_whole(visit: Visit, clerk: Scribe, name:
         page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
         expect(page.locator("#past")).not_to_have_attribute("open", "")
         assert page.pdf()[:4] == b"%PDF"
+        visitor.page.set_viewport_size({"width": 794, "height": 1123})
+        page = visitor.goto(f"/?q={name}")
+        line = page.locator(f'tr[data-row="{name}"]')
+        expect(line.get_by_role("link", name=name, exact=True)).to_be_visible()
+        for part in ("a[data-main]", ".badge", ".age"):
+            box = line.locator(part).first.bounding_box()
+            assert box
+            assert box["width"] > 20, part
+            assert box["x"] + box["width"] <= 794, part
 
 
 def test_a_failed_replica_is_one_click_from_its_failing_lines(visit: Visit, clerk: Scribe, name: str) -> None:

@@ -159,7 +159,9 @@ def test_a_number_fixed_by_hand_is_released() -> None:
     service.refresh_from_db()
     assert service.pinned
     answer = post("/services/web/release")
-    assert answer.json() == {"level": "success", "message": "The load decides again how many replicas web has."}
+    undo = {"action": "/services/web/scale", "fields": {"target": 3}}
+    said = "The load decides again how many replicas web has."
+    assert answer.json() == {"level": "success", "message": said, "undo": undo}
     service.refresh_from_db()
     assert (service.pinned, service.target) == (False, 3)
     assert "not fixed by hand" in post("/services/web/release").json()["message"]
