@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from replicas.gateway import runtime
+from tests.acceptance.scene import wait_gone
 from tests.support.controlplane import BASE, ControlPlane
 from tests.support.load import load
+from tests.support.patience import Patience
 from tests.support.polling import eventually
 from tests.support.rows import LIVE, Rows
 
@@ -64,10 +66,12 @@ class Town:
         return f"{self.rows.service(name)}\n{self.rows.replicas(name)}\n{self.plane.tail()}"
 
     def ready(self, count: int, name: str = "web") -> None:
-        """Wait until exactly so many replicas live, all of them ready."""
+        """Wait until exactly so many replicas live, all of them ready, and no rollout is about to replace them."""
+        moving = "SELECT id FROM replicas_rollout WHERE service_id = ? AND state = 'PROGRESSING'"
 
         def look() -> bool:
-            return [row["state"] for row in self.rows.replicas(name, *LIVE)] == ["READY"] * count
+            states = [row["state"] for row in self.rows.replicas(name, *LIVE)]
+            return states == ["READY"] * count and not self.rows.query(moving, self.rows.service(name)["id"])
 
         eventually(look, 60, lambda: self.told(name))
 
@@ -79,6 +83,10 @@ class Town:
             return set()
         rows = [line.split() for line in said.splitlines() if line[:1].isdigit() and len(line.split()) > 20]
         return {row[3] for row in rows if not int(row[6]) & 1}
+
+    def lost(self, number: int, name: str = "web") -> bool:
+        """Whether it is known that the replica has failed."""
+        return bool(self.rows.replica(name, number)["state"] == "FAILED")
 
     def equal(self, name: str = "web") -> bool:
         """Whether HAProxy has the very replicas that are READY."""
@@ -127,8 +135,8 @@ def test_no_request_fails_while_replicas_are_replaced_and_taken_away(town: Town)
         town.ready(1)
         town.plane.manage("scale", "web", "3")
         town.ready(3)
+        eventually(lambda: len(traffic.answers) > 200, 60)
     assert not traffic.failed
-    assert len(traffic.answers) > 200
 
 
 def test_an_update_in_place_changes_the_policy_and_breaks_nothing(town: Town) -> None:
@@ -152,27 +160,32 @@ def test_a_killed_replica_costs_only_what_it_had_in_flight(town: Town) -> None:
         victim = town.rows.replicas("web", "READY")[0]
         killed = time.monotonic()
         os.kill(victim["pid"], signal.SIGKILL)
+        wait_gone(victim["pid"])
+        gone = time.monotonic()
+        eventually(lambda: town.lost(victim["number"]), 15, town.told)
         town.ready(3)
         eventually(town.equal, 10, town.told)
-    late = [answer for answer in traffic.since(killed + 0.3) if f'"name": "{victim["number"]}"' in answer.body]
+        enough = len(traffic.answers) + 100
+        eventually(lambda: len(traffic.answers) > enough, 20)  # after it as well
+    late = [answer for answer in traffic.since(gone + 0.3) if f'"name": "{victim["number"]}"' in answer.body]
     assert not late
-    assert all(answer.sent < killed + 0.3 for answer in traffic.failed), traffic.failed
+    assert all(killed < answer.done and answer.sent < gone + 0.3 for answer in traffic.failed), traffic.failed
     assert len(traffic.failed) <= 8
 
 
 def test_a_killed_haproxy_is_back_within_a_second(town: Town) -> None:
     town.apply(2)
     url = town.url()
-    away = []
+    late = 0
     for _ in range(3):
         leader = town.plane.children()["gateway"]
-        killed = time.monotonic()
+        patience = Patience(1.0)
         os.kill(leader, signal.SIGKILL)
-        eventually(lambda: reaches(url), 5, town.told)
-        away.append(time.monotonic() - killed)
-        eventually(town.equal, 5, town.told)
-        eventually(lambda leader=leader: town.plane.children().get("gateway") not in (None, leader), 5)
-    assert min(away) < 1.0, away  # the best: other programs of the machine may take a second from any of them
+        eventually(lambda leader=leader: town.plane.children().get("gateway") not in (None, leader), 15, town.told)
+        eventually(lambda: reaches(url), 15, town.told)
+        late += patience.over()
+        eventually(town.equal, 15, town.told)
+    assert late < 3  # other programs of the machine may take a second from any of them
 
 
 def reaches(url: str) -> bool:
@@ -199,14 +212,17 @@ def test_a_drain_lasts_as_long_as_its_requests_and_no_longer(town: Town) -> None
     ports = [int(url.rpartition(":")[2]) for url in [town.url()] * 4 + [town.url("gone")]]
     links = [socket.create_connection(("127.0.0.1", port), timeout=60) for port in ports]
     for link in links:
-        link.sendall(b"GET /slow?20 HTTP/1.1\r\nHost: web\r\n\r\n")
-    time.sleep(0.5)  # so that each replica has some of them
+        link.sendall(b"GET /hold HTTP/1.1\r\nHost: web\r\n\r\n")
+    rows = [row for name in ("web", "gone") for row in town.rows.replicas(name, "READY")]
+    eventually(lambda: all(get(f"{row['url']}/seen")[1].get("GET /hold") for row in rows), 20, town.told)
     town.plane.manage("scale", "web", "0")
     town.plane.manage("down", "gone")
-    eventually(lambda: town.rows.replicas("web", "DRAINING"), 19, town.told)
-    eventually(lambda: town.rows.replicas("gone", "DRAINING"), 19, lambda: town.told("gone"))
-    assert get(town.url())[0] == 503
-    assert get(f"http://127.0.0.1:{ports[-1]}")[0] == 503
+    eventually(lambda: len(town.rows.replicas("web", "DRAINING")) == 2, 20, town.told)
+    eventually(lambda: town.rows.replicas("gone", "DRAINING"), 20, lambda: town.told("gone"))
+    for port in (ports[0], ports[-1]):
+        eventually(lambda port=port: get(f"http://127.0.0.1:{port}")[0] == 503, 10, town.told)
+    for row in rows:
+        assert get(f"{row['url']}/release")[0] == 200
     assert all(b"200 OK" in link.recv(4096) for link in links)
     for link in links:
         link.close()
@@ -221,7 +237,7 @@ def test_none_ready_says_why(town: Town) -> None:
     town.apply(1)
     url = town.url()
     town.plane.manage("scale", "web", "0")
-    eventually(lambda: not town.rows.replicas("web", *LIVE), 10)
+    eventually(lambda: not town.rows.replicas("web", *LIVE), 30, town.told)
     status, body = get(url)
     assert (status, body["service"]) == (503, "web")
     eventually(lambda: get(url)[1]["reason"] == town.rows.service("web")["reason"], 5)

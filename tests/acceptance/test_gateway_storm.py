@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 
+from tests.acceptance.scene import wait_gone
 from tests.acceptance.test_gateway import Town, reaches
 from tests.support.controlplane import ControlPlane
 from tests.support.load import Answer, load
@@ -32,7 +33,7 @@ class Storm:
     def __init__(self, town: Town) -> None:
         self.town = town
         self.chance = random.Random(SEED)
-        self.replica_kills: list[float] = []
+        self.replica_kills: list[tuple[float, float]] = []  # before the kill, and when the process was gone
         self.away: list[tuple[float, float]] = []  # from when to when a killed gateway did not answer
         self.done: Counter[str] = Counter()
         self.begun: list[tuple[float, str]] = []  # when each step began, and what it was
@@ -66,12 +67,11 @@ class Storm:
 
     def kill_replica(self) -> None:
         victim = self.chance.choice(self.town.rows.replicas("web", "READY"))
-        self.replica_kills.append(time.monotonic())  # before: who fails at that very moment is excused too
+        killed = time.monotonic()  # before: who fails at that very moment is excused too
         os.kill(victim["pid"], signal.SIGKILL)
-        eventually(lambda: self.ended(victim["number"]), 15, self.town.told)
-
-    def ended(self, number: int) -> bool:
-        return bool(self.town.rows.replica("web", number)["state"] == "FAILED")
+        wait_gone(victim["pid"])
+        self.replica_kills.append((killed, time.monotonic()))
+        eventually(lambda: self.town.lost(victim["number"]), 15, self.town.told)
 
     def kill_gateway(self) -> None:
         leader = self.town.plane.children()["gateway"]
@@ -91,7 +91,7 @@ class Storm:
 
     def told(self, answers: list[Answer]) -> list[str]:
         """What became of requests, how long they took, and how long before them were the last kill and steps."""
-        kills = self.replica_kills + [since for since, _ in self.away]
+        kills = [since for since, _ in self.replica_kills + self.away]
         return [
             f"{answer.body[:80]} in {answer.done - answer.sent:.3f} s, after a kill by "
             f"{min((answer.sent - at for at in kills if at < answer.done), default=-1):.3f} s, after "
@@ -101,9 +101,8 @@ class Storm:
 
     def excused(self, answer: Answer) -> bool:
         """Whether a request that failed was in flight on what was killed, or came while the gateway was away."""
-        return any(answer.sent < at + PASSED_OVER_SECONDS and answer.done > at for at in self.replica_kills) or any(
-            answer.sent < until and answer.done > since for since, until in self.away
-        )
+        passed = [(since, gone + PASSED_OVER_SECONDS) for since, gone in self.replica_kills]
+        return any(answer.sent < until and answer.done > since for since, until in passed + self.away)
 
 
 def test_only_what_was_in_flight_on_what_was_killed_is_lost() -> None:

@@ -34,7 +34,7 @@ def test_the_list_of_services_follows(visit: Visit, clerk: Scribe, name: str) ->
         expect(mine.locator(".reason")).to_have_text("1 of 3 ready.")
         clerk.report(name=name, status="FAILED", reason="0 of 3 ready; all failed")
         expect(page).to_have_title(re.compile(r"▲ \d+ in trouble"))
-        assert "icon-trouble" in str(page.locator("link[rel=icon]").get_attribute("href"))
+        expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("icon-trouble"))
         clerk.report(name=name, status="READY", reason="1 of 3 ready")
         expect(page).to_have_title("Services · Rollcall")
         assert visitor.marked()
@@ -66,7 +66,7 @@ def test_the_timeline_shows_what_is_asked_for(visit: Visit, clerk: Scribe, name:
         expect(events).to_have_text([re.compile("launch begun"), re.compile("created")])
         choice.select_option("Of the autoscaler")
         expect(page.locator("#no-events")).to_be_visible()
-        assert page.url.endswith("?events=autoscaler")
+        expect(page).to_have_url(re.compile(r"\?events=autoscaler$"))
 
 
 def test_the_filter_is_in_the_address_and_stays_while_rows_change(visit: Visit, clerk: Scribe, name: str) -> None:
@@ -79,7 +79,7 @@ def test_the_filter_is_in_the_address_and_stays_while_rows_change(visit: Visit, 
         expect(row(page, f"{name}-other")).to_be_visible()
         clerk.scale(name=f"{name}-other", target=4)
         expect(row(page, f"{name}-other").locator(".ready .figure")).to_have_text("0 / 4")
-        assert page.url.endswith(f"?q={name}-o")
+        expect(page).to_have_url(re.compile(rf"\?q={name}-o$"))
         page.reload()
         expect(row(page, name)).to_have_count(0)
         expect(row(page, f"{name}-other")).to_be_visible()

@@ -72,6 +72,7 @@ def test_many_services_come_in_pages_and_a_note_tells_of_the_others(visit: Visit
         assert visitor.marked()
         page.get_by_role("link", name="Next").click()
         expect(page.locator("#services tbody tr")).to_have_count(11)
+        expect(page.locator("#connection")).to_have_text("Live")  # another page: its script hears what is typed
         page.get_by_role("searchbox").fill(f"{name}-01")
         expect(page.locator("#services tbody tr")).to_have_count(10)
         expect(page.locator("#pages")).to_be_hidden()
@@ -121,8 +122,10 @@ def test_an_endpoint_is_copied_and_a_scaling_taken_back(visit: Visit, clerk: Scr
         page.get_by_role("button", name="Scale").click()
         page.get_by_role("dialog").get_by_label("Replicas").fill("6")
         page.get_by_role("dialog").get_by_role("button", name="Scale").click()
+        undo = page.locator("#toasts").get_by_role("button", name="Undo")
+        undo.hover()  # what is pointed at stays, however late the figure comes
         expect(page.locator("#ready")).to_have_text("0 / 6")
-        page.locator("#toasts").get_by_role("button", name="Undo").click()
+        undo.click()
         expect(page.locator("#ready")).to_have_text("0 / 2")
         expect(page.locator("#toasts")).to_contain_text(f"{name} is to have 2 replicas.")
         address = clerk.endpoint(name=name)

@@ -23,7 +23,7 @@ def test_parts_are_followed_without_a_reload(visit: Visit, clerk: Scribe) -> Non
         expect(long.locator(".badge")).to_have_text("UNKNOWN")  # nobody asks it while there is no controller
         expect(page.locator("#parts tr", has_text="nobody holds the lease").locator(".badge")).to_have_text("FAILED")
         expect(page).to_have_title(re.compile(r"^▲ \d parts? in trouble"))
-        assert "icon-trouble" in str(page.locator("link[rel=icon]").get_attribute("href"))
+        expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("icon-trouble"))
         clerk.beat(part="long", ago=-3600)  # it goes on for as long as the test
         expect(long.locator(".badge")).to_have_text("READY")
         clerk.lease(holder="controller-9")

@@ -1,9 +1,9 @@
 """A replica for the gateway's tests: `python -m tests.gateway.origin PORT NAME` answers with what it was asked.
 
-/slow?SECONDS waits first; /events streams one line each tenth of a second; /wait answers when its client has left,
-which is too late; /bytes?COUNT counts its body, without a digest, and answers with so many bytes; /trailers and /gzip
-answer in those ways; /ws is a WebSocket that echoes. GET /seen tells how often each path was asked for, /open how many
-streams and waits are open, and /cut how many bodies ended too early.
+/slow?SECONDS waits first; /hold waits until somebody asks for /release; /events streams one line each tenth of a
+second; /wait answers when its client has left, which is too late; /bytes?COUNT counts its body, without a digest, and
+answers with so many bytes; /trailers and /gzip answer in those ways; /ws is a WebSocket that echoes. GET /seen tells
+how often each path was asked for, /open how many streams and waits are open, and /cut how many bodies ended too early.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator
 seen: Counter[str] = Counter()
 streams = 0
 cut = 0
+released = asyncio.Event()
 ZIPPED = gzip.compress(b"as it is" * 1000, mtime=0)
 Writer = asyncio.StreamWriter
 
@@ -52,6 +53,10 @@ async def one(reader: asyncio.StreamReader, writer: Writer) -> bool:
         return await events(writer)
     if path == "/slow":
         await asyncio.sleep(float(query or 1))
+    if path == "/hold":
+        await released.wait()
+    if path == "/release":
+        released.set()
     if path == "/break":
         return False
     if path == "/wait":

@@ -48,13 +48,14 @@ def test_one_that_is_still_at_work_stays_counted_and_gets_nothing(site: Site, en
     one, two = site.origin(1), site.origin(2)
     site.serve(entry, one)
     link = socket.create_connection(("127.0.0.1", entry.port))
-    link.sendall(b"GET /slow?1.5 HTTP/1.1\r\nHost: web\r\n\r\n")
+    link.sendall(b"GET /hold HTTP/1.1\r\nHost: web\r\n\r\n")
     eventually(lambda: site.again() and site.plane.in_flight(entry.id, "r1") == 1, 5)
     kept = frozenset({(entry.id, "r1")})
     site.wanted = Wanted((entry,), {entry.id: (two,)}, {})
     assert site.plane.follow(site.wanted, kept)
     assert site.plane.in_flight(entry.id, "r1") == 1
     assert {site.ask(entry)[2]["name"] for _ in range(4)} == {"r2"}
+    site.ask(entry, "/release", port=one.port)
     assert b'"name": "r1"' in link.recv(4096)
     link.close()
     eventually(lambda: site.plane.follow(site.wanted, kept) and site.plane.in_flight(entry.id, "r1") == 0, 5)
@@ -64,11 +65,12 @@ def test_what_an_earlier_worker_still_serves_is_counted(site: Site, entry: Entry
     one = site.origin(1)
     site.serve(entry, one)
     link = socket.create_connection(("127.0.0.1", entry.port))
-    link.sendall(b"GET /slow?2 HTTP/1.1\r\nHost: web\r\n\r\n")
+    link.sendall(b"GET /hold HTTP/1.1\r\nHost: web\r\n\r\n")
     eventually(lambda: site.again() and site.plane.in_flight(entry.id, "r1") == 1, 5)
     site.serve(dataclasses.replace(entry, policy="round_robin"), one)
     assert site.again()
     assert site.plane.in_flight(entry.id, "r1") == 1
+    site.ask(entry, "/release", port=one.port)
     assert b'"name": "r1"' in link.recv(4096)  # a reload breaks nothing off
     link.close()
     eventually(lambda: site.again() and site.plane.in_flight(entry.id, "r1") == 0, 5)

@@ -76,8 +76,8 @@ def test_bodies_of_gigabytes_pass_both_ways(site: Site, served: Entry) -> None:
 
 def test_a_stream_arrives_as_it_is_sent(site: Site, served: Entry) -> None:
     with socket.create_connection(("127.0.0.1", served.port), timeout=5) as link:
-        link.sendall(b"GET /events HTTP/1.1\r\nHost: web\r\n\r\n")
         began, data = time.monotonic(), b""
+        link.sendall(b"GET /events HTTP/1.1\r\nHost: web\r\n\r\n")
         with within(5):
             while b"data: 3\n" not in data:
                 data += link.recv(4096)
@@ -158,18 +158,18 @@ def test_silence_beyond_the_timeout_is_a_504(site: Site, entry: Entry) -> None:
 
 
 def test_a_request_is_held_until_there_is_a_replica(site: Site, entry: Entry) -> None:
-    held = dataclasses.replace(entry, hold=10)
+    held, one = dataclasses.replace(entry, hold=10), site.origin(1)  # whose start is not part of the ten seconds
     site.serve(held, reason="it has been scaled to zero")
     answers: list[Any] = []
     asking = [threading.Thread(target=lambda: answers.append(site.ask(held))) for _ in range(3)]
     for each in asking:
         each.start()
     eventually(lambda: site.plane.held(site.wanted) == {held.id: 3}, 5)
-    site.serve(held, site.origin(1))
+    site.serve(held, one)
     for each in asking:
         each.join()
     assert [answer[0] for answer in answers] == [200, 200, 200]
-    assert site.plane.held(site.wanted) == {}
+    eventually(lambda: site.plane.held(site.wanted) == {}, 5)
 
 
 def test_a_request_is_held_for_so_long_and_no_longer(site: Site, entry: Entry) -> None:
@@ -200,9 +200,8 @@ def test_a_token_is_asked_for_and_is_nowhere_in_the_clear(site: Site, entry: Ent
 
 def test_a_client_that_asks_too_often_is_told_so(site: Site, entry: Entry) -> None:
     site.serve(dataclasses.replace(entry, client_rate=5), site.origin(1))
-    statuses = [site.ask(entry)[0] for _ in range(12)]
-    assert statuses[:5] == [200] * 5
-    assert 429 in statuses
+    assert [site.ask(entry)[0] for _ in range(5)] == [200] * 5
+    eventually(lambda: 429 in [site.ask(entry)[0] for _ in range(12)], 10)  # one burst may take longer than a second
     eventually(lambda: site.ask(entry)[0] == 200, 5)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
@@ -57,7 +58,7 @@ def test_a_part_that_is_silent_while_others_work_is_wrong(home: Path, capsys: py
         call_command("doctor")
     assert exit.value.code == 1
     said = capsys.readouterr().out
-    assert "wrong  long: last heard of 60 s ago" in said
+    assert re.search(r"wrong  long: last heard of 6\d s ago", said)
     assert "ok     short" in said
 
 

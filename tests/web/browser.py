@@ -12,6 +12,15 @@ PROGRAM = "/usr/bin/chromium"
 FLAGS = ["--font-render-hinting=none", "--disable-lcd-text", "--force-color-profile=srgb", "--no-sandbox"]
 
 
+ABORTED = "net::ERR_ABORTED"  # what a page was still asking for when it was left
+LATE = "WebSocket is closed before the connection is established"  # it was left, or the machine is busy: it dials again
+
+
+def told(kind: str, text: str) -> bool:
+    """Whether what the console says is a fault of the page."""
+    return kind in {"error", "warning"} and LATE not in text
+
+
 class Browser:
     """One Chromium. What is done with it, is done through `do`."""
 
@@ -58,9 +67,12 @@ class Tab:
         context.add_cookies([{"name": name, "value": value, "url": self.origin} for name, value in cookies.items()])
         page = context.new_page()
         say = self.troubles.append
-        page.on("console", lambda message: say(message.text) if message.type in ("error", "warning") else None)
+        page.on("console", lambda message: say(message.text) if told(message.type, message.text) else None)
         page.on("pageerror", lambda error: say(f"uncaught: {error}"))
-        page.on("requestfailed", lambda request: say(f"failed: {request.url} {request.failure}"))
+        page.on(
+            "requestfailed",
+            lambda request: request.failure != ABORTED and say(f"failed: {request.url} {request.failure}"),
+        )
         page.on("response", lambda answer: say(f"{answer.status}: {answer.url}") if answer.status >= 400 else None)
         return page
 

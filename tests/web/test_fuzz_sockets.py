@@ -61,7 +61,10 @@ def test_a_handshake_that_is_too_large_is_refused_and_let_go(site: Site, viewer:
         with (
             pytest.raises(InvalidStatus) as refused,
             connect(
-                f"ws://127.0.0.1:{site.port}{large}", origin="http://elsewhere", additional_headers={"X-Large": header}
+                f"ws://127.0.0.1:{site.port}{large}",
+                origin="http://elsewhere",
+                additional_headers={"X-Large": header},
+                open_timeout=30,
             ),
         ):
             pass

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.needs import needs
+from tests.support.polling import eventually
 from tests.web.browser import Browser, Tab
 from tests.web.site import Site
 
@@ -74,6 +75,15 @@ def wheel(tab: Tab, pixels: int) -> None:
     tab(lambda page: (page.mouse.move(300, 300), page.mouse.wheel(0, pixels)))
 
 
+def at_rest(tab: Tab) -> None:
+    """Wait until a scrolling that has begun is over: it takes some frames, and draws lines in each."""
+    tab.ask(
+        f"""new Promise((over) => {{ let last = -1, same = 0; const look = () => {{
+          same = {BOX}.scrollTop === last ? same + 1 : 0; last = {BOX}.scrollTop;
+          if (same < 10) requestAnimationFrame(look); else over(true); }}; look(); }})"""
+    )
+
+
 def coloured(first: int, last: int) -> str:
     return "".join(f"\x1b[32mINFO\x1b[0m line {number} \x1b[1;31mred\x1b[0m tail\n" for number in range(first, last))
 
@@ -103,6 +113,7 @@ def test_scrolling_up_stops_the_following_until_it_is_asked_for_again(tab: Tab, 
     assert tab.ask("document.querySelector('.log-follow').hidden")
     wheel(tab, -2000)
     tab.until("!document.querySelector('.log-follow').hidden")
+    at_rest(tab)
     before = shown(tab)
     with log.open("a") as file:
         file.write(coloured(500, 600))
@@ -121,11 +132,13 @@ def test_older_lines_come_when_one_scrolls_back(tab: Tab, log: Path, replica: in
     log.write_text("".join(f"line {number}\n" for number in range(5000)))
     show(tab, replica)
     tab.until(f"{SHOWN}.includes('line 4999')")
-    for _ in range(40):
+
+    def begins() -> bool:
         wheel(tab, -20_000)
-        if "line 0" in shown(tab):
-            break
-        tab(lambda page: page.wait_for_timeout(150))
+        tab(lambda page: page.wait_for_timeout(150))  # as a hand on a wheel pauses
+        return "line 0" in shown(tab)
+
+    eventually(begins, 30)
     lines = [int(text.removeprefix("line ")) for text in shown(tab)]
     assert lines == list(range(lines[0], lines[0] + len(lines)))
     assert lines[0] == 0
@@ -145,7 +158,7 @@ def test_a_search_counts_and_jumps_to_what_is_not_loaded(tab: Tab, log: Path, re
     tab(lambda page: page.press(".log-search", "Shift+Enter"))
     tab.until("document.querySelector('.log-marked:not([hidden])')?.textContent === 'line 77 NEEDLE é'")
     assert tab.ask("document.querySelector('.log-count').textContent") == "1 of 2"
-    assert tab.ask(BADGE) == "paused"
+    tab.until(f"{BADGE} === 'paused'")
     lines = [int(text.split()[1]) for text in shown(tab)]
     assert lines == list(range(lines[0], lines[0] + len(lines)))
     tab(lambda page: page.click(".log-follow"))
@@ -153,7 +166,7 @@ def test_a_search_counts_and_jumps_to_what_is_not_loaded(tab: Tab, log: Path, re
     with log.open("a") as file:
         file.write("the newest\n")
     tab.until(f"{SHOWN}.includes('the newest')")
-    assert tab.ask(BADGE) == "live"
+    tab.until(f"{BADGE} === 'live'")
 
 
 def test_going_down_from_an_old_place_meets_the_live_end(tab: Tab, log: Path, replica: int) -> None:
@@ -162,11 +175,13 @@ def test_going_down_from_an_old_place_meets_the_live_end(tab: Tab, log: Path, re
     tab.until(f"{SHOWN}.includes('line 29999')")
     tab(lambda page: page.fill(".log-search", "line 20000"))
     tab.until(f"{SHOWN}.includes('line 20000')")
-    for _ in range(100):
-        if tab.ask(BADGE) == "live":
-            break
+
+    def is_live() -> bool:
         wheel(tab, 30_000)
-        tab(lambda page: page.wait_for_timeout(100))
+        tab(lambda page: page.wait_for_timeout(100))  # as a hand on a wheel pauses
+        return bool(tab.ask(BADGE) == "live")
+
+    eventually(is_live, 30)
     wheel(tab, 1_000_000)
     with log.open("a") as file:
         file.write("the newest\n")
@@ -311,6 +326,7 @@ def test_a_selection_over_lines_is_copied_as_they_stand(tab: Tab, log: Path, rep
     tab.until(f"{SHOWN}.some((text) => text.includes('line 2999 '))")
     wheel(tab, -700)
     tab.until("!document.querySelector('.log-follow').hidden")
+    at_rest(tab)
     lines = shown(tab)
     tab(lambda page: page.evaluate("() => getSelection().selectAllChildren(document.querySelector('.log-space'))"))
     tab(lambda page: page.keyboard.press("Control+c"))

@@ -277,6 +277,6 @@ def test_messages_of_a_log_are_json_of_one_line(site: Site, viewer: str, log: Pa
     log.write_text('</script><img src=x onerror=alert(1)>\u2028"\\\n')
     with site.socket(f"/ws/log?replica={made['replica']}", viewer) as ws:
         receive(ws)
-        raw = ws.recv(timeout=5)
+        raw = ws.recv(timeout=30)
     assert json.loads(raw)["text"] == log.read_text()
     assert "\u2028" not in raw
