@@ -36,6 +36,8 @@ export class Feed extends EventTarget {
       receive: (message) => this.#receive(message),
       changed: (state) => this.#tell("state", { state, since: this.since, heard: this.heard }),
     });
+    // A frame that was asked for does not come once the page is hidden, and who comes back has waited enough.
+    document.addEventListener("visibilitychange", () => this.#flush());
   }
 
   get state() {

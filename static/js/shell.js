@@ -28,7 +28,7 @@ function prepareTheme() {
 const typing = (target) => target.closest?.("input, textarea, select, [contenteditable], .ace_editor, dialog[open], [data-keys=own]");
 
 function prepareKeys() {
-  let chord = 0;
+  let chord = -Infinity; // when `g` was pressed: a busy page may handle the next key much later
   const go = { s: "services", o: "operations", n: "notices", y: "system" };
   const plain = {
     "/": () => document.querySelector("[data-search]")?.focus(),
@@ -40,8 +40,8 @@ function prepareKeys() {
   };
   document.addEventListener("keydown", (key) => {
     if (key.ctrlKey || key.metaKey || key.altKey || typing(key.target)) return;
-    const page = Date.now() - chord < CHORD ? document.querySelector(`nav [data-go="${go[key.key]}"]`) : null;
-    chord = key.key === "g" ? Date.now() : 0;
+    const page = key.timeStamp - chord < CHORD ? document.querySelector(`nav [data-go="${go[key.key]}"]`) : null;
+    chord = key.key === "g" ? key.timeStamp : -Infinity;
     const act = page ? () => page.click() : plain[key.key];
     if (!act) return;
     key.preventDefault();

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.visitor import Visitor
+from tests.web import people
 from tests.web.site import Scribe
 
 Visit = Callable[..., Visitor]
@@ -35,6 +36,24 @@ def test_scaling_asks_posts_once_and_is_seen(visit: Visit, clerk: Scribe, name: 
         expect(page.locator("#ready")).to_have_text("0 / 5")
         assert len(posts) == 1
         assert clerk.target_of(name=name) == 5
+        assert visitor.marked()
+
+
+def test_a_release_is_taken_back(visit: Visit, clerk: Scribe, name: str) -> None:
+    policy = "  replica_policy: {min_replicas: 1, max_replicas: 8, target_qps_per_replica: 5}"
+    clerk.apply(text=people.text(name).replace("  replicas: 2", policy))
+    clerk.scale(name=name, target=3)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        visitor.mark()
+        fixed = page.locator("#pinned-fact")
+        page.get_by_role("button", name="Release").click()
+        toast(page, f"The load decides again how many replicas {name} has.")
+        expect(fixed).to_be_hidden()
+        page.locator("#toasts").get_by_role("button", name="Undo").click()
+        toast(page, f"{name} is to have 3 replicas.")
+        expect(fixed).to_be_visible()
+        assert clerk.target_of(name=name) == 3
         assert visitor.marked()
 
 

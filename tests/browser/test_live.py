@@ -186,6 +186,27 @@ def test_of_a_page_that_nobody_sees_the_title_is_kept_true_and_nothing_else(
         expect(page).to_have_title(f"▲ Logs · {name} · Rollcall")
 
 
+def test_what_came_just_before_a_page_was_hidden_is_in_its_title(visit: Visit, clerk: Scribe, name: str) -> None:
+    """The frame that was to draw it does not come any more."""
+    clerk.deploy(name=name, replicas=1)
+    with visit() as visitor:
+        page = visitor.goto(f"/services/{name}/")
+        expect(page).to_have_title(f"{name} · 0 / 1 ready · Rollcall")
+        expect(page.locator("#connection")).to_have_text("Live")
+        asked = page.evaluate_handle(
+            """() => {
+              const asked = { times: 0 };
+              window.requestAnimationFrame = () => (asked.times += 1);
+              return asked;
+            }"""
+        )
+        clerk.report(name=name, status="FAILED", reason="the probe lies")
+        page.wait_for_function("(asked) => asked.times > 0", arg=asked, polling=50)
+        expect(page).to_have_title(f"{name} · 0 / 1 ready · Rollcall")
+        visitor.be_seen(False)
+        expect(page).to_have_title(f"▲ {name} · 0 / 1 ready · Rollcall")
+
+
 def test_operations_are_followed(visit: Visit, clerk: Scribe, name: str) -> None:
     clerk.deploy(name=name)
     with visit() as visitor:

@@ -1,5 +1,6 @@
 """Channels of notices as a person makes, tries, switches and removes them, in a real browser."""
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import expect
@@ -36,10 +37,13 @@ def test_a_channel_from_its_making_to_its_end(visit: Visit, clerk: Scribe, name:
         clerk.tried(channel="on call", error="it answered with 500")
         expect(page.locator("#sent .badge")).to_have_text("FAILED")
         expect(row).to_contain_text("it answered with 500")
+        expect(page).to_have_title("▲ 1 channel in trouble · Notices · Rollcall")
+        expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("icon-trouble"))
         row.get_by_role("button", name="Test on call").click()
         expect(page.locator("#sent .badge")).to_have_count(2)
         clerk.tried(channel="on call", error="")
         expect(row.locator(".badge")).to_have_text("ON")
+        expect(page).to_have_title("Notices · Rollcall")
         expect(row).to_contain_text("ago")
         assert visitor.marked()
         row.get_by_role("button", name="Switch on call off").click()
