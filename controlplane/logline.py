@@ -2,6 +2,8 @@
 
 import logging
 
+from django.core.exceptions import PermissionDenied
+
 
 class LineFormatter(logging.Formatter):
     """`LEVEL logger: message`, the message's own line breaks shown as \\n, so that no text can pass for a record."""
@@ -13,6 +15,14 @@ class LineFormatter(logging.Formatter):
         """The record without its traceback."""
         record.message = record.message.replace("\r", "\\r").replace("\n", "\\n")
         return super().formatMessage(record)
+
+
+def without_refusal(record: logging.LogRecord) -> bool:
+    """True; and of a request that somebody was refused, the reason in place of a traceback: nothing is broken."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, PermissionDenied):
+        record.msg, record.args, record.exc_info = f"{record.getMessage()} ({error})", (), None
+    return True
 
 
 def told_elsewhere(record: logging.LogRecord) -> bool:

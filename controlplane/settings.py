@@ -5,7 +5,7 @@ from pathlib import Path
 
 from controlplane import home
 from controlplane.databases import database, pools
-from controlplane.logline import told_elsewhere
+from controlplane.logline import told_elsewhere, without_refusal
 from replicas.config import Config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -146,7 +146,10 @@ LEVEL = "WARNING" if COMMAND and ROLLCALL.log_level == "INFO" else ROLLCALL.log_
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"told": {"()": "django.utils.log.CallbackFilter", "callback": told_elsewhere}},
+    "filters": {
+        "told": {"()": "django.utils.log.CallbackFilter", "callback": told_elsewhere},
+        "refusal": {"()": "django.utils.log.CallbackFilter", "callback": without_refusal},
+    },
     "formatters": {"line": {"()": "controlplane.logline.LineFormatter"}},
     "handlers": {
         "out": {
@@ -158,7 +161,7 @@ LOGGING = {
     "root": {"handlers": ["out"], "level": LEVEL},
     "loggers": {
         "django": {"handlers": [], "level": LEVEL, "propagate": True},
-        "django.request": {"filters": ["told"]},
+        "django.request": {"filters": ["told", "refusal"]},
         "django.server": {"handlers": [], "level": LEVEL, "propagate": True},
         # Of each task it would say that it began and that it ended; the operations say that better.
         "django-q": {"level": "WARNING"},

@@ -21,6 +21,7 @@ from replicas.controller import reaper, watch
 from replicas.controller.apply import BATCH, Applier, Deposed
 from replicas.controller.observe import World, observe
 from replicas.controller.picture import Picture, Seen
+from replicas.controller.rest import rest_after
 from replicas.controller.scaling import Scaling
 from replicas.controller.traffic import DRAIN_SECONDS, Traffic
 from replicas.core.dispatch import Dispatch, Limits, dispatch
@@ -48,7 +49,6 @@ PROBE_OFFER_SECONDS = 1.0
 LONGEST_LOOK_SECONDS = 5.0
 COMPLAINT_SECONDS = 60.0
 SETTLE_SECONDS = 0.01  # changes come in bursts: one tick for all of them
-REST = 2.0  # times a tick's CPU time, between ticks: in a burst the controller takes a third of a core at most
 ROUNDS = 3  # a plan may make another one possible at once
 # Of a service in one round: a thousand launches of one keep neither the others nor the lease waiting.
 MOST_ACTIONS = 100
@@ -134,8 +134,7 @@ class Loop:
             except OperationalError:  # the database is away for a moment: nothing is lost by trying again
                 log.exception("the database did not answer; the next tick tries again")
                 self.sleep(RENEW_SECONDS)
-            rested = time.monotonic() + REST * (time.process_time() - began)
-            self.sleep(self.pause(), rested)
+            self.sleep(self.pause(), time.monotonic() + rest_after(time.process_time() - began))
 
     def keep(self, applier: Applier) -> None:
         """A sign of life, and the lease kept, where that is due. Raises Deposed."""
@@ -221,6 +220,7 @@ class Loop:
             world = self.observe()
         with self.queue_may_be_away():
             self.hand_over(world, applier)
+        self.keep(applier)
         self.report(world)
         self.forget(world, applier)
         self.seen = world.seen
@@ -334,12 +334,13 @@ class Loop:
                 operations.mark_enqueued(decided.enqueue)
                 for number in decided.enqueue:
                     queue.offer(kinds[number], number)
-        self.say_holds([(n, text) for n, text in decided.holds.items() if world.waits_for[n] != text])
+        self.say_holds([(n, text) for n, text in decided.holds.items() if world.waits_for[n] != text], applier)
         return decided
 
-    def say_holds(self, news: Sequence[tuple[int, str]]) -> None:
+    def say_holds(self, news: Sequence[tuple[int, str]], applier: Applier) -> None:
         """Say of operations what they wait for, in transactions short enough that those in flight can go on."""
         for start in range(0, len(news), BATCH):
+            self.keep(applier)  # there may be thousands
             with writing():
                 for number, waits_for in news[start : start + BATCH]:
                     operations.hold(number, waits_for)

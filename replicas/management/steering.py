@@ -1,17 +1,18 @@
 """What the commands that steer a rollout share: each takes a service and writes one wish."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from replicas.actions import rollouts
-from replicas.core.values import RolloutMode, RolloutState
+from replicas.core.values import RolloutKind, RolloutMode, RolloutState
 from replicas.core.wording import some
 from replicas.management.printing import Paint, age, clean
 from replicas.management.verb import Verb, actor, find_service
 from replicas.models import Rollout, Service
+from replicas.models.public import policy
 
 WAYS = {RolloutMode.IN_PLACE: "in place", RolloutMode.ROLLING: "rolling", RolloutMode.BLUE_GREEN: "blue-green"}
 
@@ -46,8 +47,8 @@ def moved(rollout: Rollout) -> str:
     return f"{what} ({way})"
 
 
-def told(rollout: Rollout, now: datetime, paint: Paint) -> str:
-    """A line on a rollout: what moves, where it is, and since when."""
+def told(rollout: Rollout, spec: Mapping[str, Any], now: datetime, paint: Paint) -> str:
+    """A line on a rollout, of a service whose active version has this spec: what moves, where it is, and since when."""
     ended = rollout.state != RolloutState.PROGRESSING
     state = paint.word("PAUSED" if rollout.paused_at and not ended else rollout.state)
     since = age(rollout.ended_at or rollout.paused_at or rollout.started_at, now)
@@ -56,7 +57,8 @@ def told(rollout: Rollout, now: datetime, paint: Paint) -> str:
     if rollout.switched_at is not None and not ended:
         parts.append(f"switched {age(rollout.switched_at, now)} ago")
     if rollout.good_version and not ended:
-        parts.append(f"turns back to version {rollout.good_version}")
+        by_itself = rollout.kind != RolloutKind.ROLLBACK and policy(spec)["auto_rollback"]
+        parts.append(f"turns back to version {rollout.good_version}" if by_itself else "does not turn back by itself")
     if rollout.reason and ended:
         parts.append(clean(rollout.reason))
     return "; ".join([line, *parts])

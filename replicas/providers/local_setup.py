@@ -131,11 +131,11 @@ class Setups:
             waiter.parent.mkdir(exist_ok=True, mode=0o700)
             waiter.touch()
         if control.stopping:
-            return Waiting(checkpoint, "an earlier setup is being ended", LOOK_SECONDS, running.shim)
+            return Waiting(checkpoint, "an earlier setup to end", LOOK_SECONDS, running.shim)
         self._telling(order, site, control).go_on(_begin(control))
         state = {**checkpoint, "setup": int(control.directory.name)}
         # Without the time that it has taken: each second would be an event for every replica that waits.
-        return Waiting(state, "setup is running", LOOK_SECONDS, running.shim)
+        return Waiting(state, "setup to be done", LOOK_SECONDS, running.shim)
 
     def _telling(self, order: LaunchOrder, site: Site, control: Control) -> Telling:
         """How much of this try's output this attempt has in its log."""

@@ -208,8 +208,9 @@ function deadlineOf({ rollout, service, versions }, needed) {
 function drawLimits(state) {
   const { rollout, service } = state;
   const policy = policyOf(rollout, state.versions);
+  const byItself = policy?.auto_rollback !== false && rollout.kind !== "rollback";
   show(at("rollout-good-fact"), rollout.good_version > 0);
-  setText(at("rollout-good"), `v${rollout.good_version}${policy?.auto_rollback === false ? ", by hand" : ""}`);
+  setText(at("rollout-good"), `v${rollout.good_version}${byItself ? "" : ", by hand"}`);
   const bounded = rollout.mode !== "in_place" && policy !== null;
   show(at("rollout-bounds-fact"), bounded);
   if (bounded) setText(at("rollout-bounds"), boundsText(rollout, policy, service.target));

@@ -60,7 +60,7 @@ def wait_cancelled(scene: Scene, operation: Row) -> None:
 def test_while_it_is_queued(scene: Scene) -> None:
     text = texts.service("waits", 2, setup=SLOW_SETUP, tail="max_launches: 1")
     with deployed(scene, "waits", text, 2):
-        launch_of(scene, "waits", "WAITING", "setup is running")
+        launch_of(scene, "waits", "WAITING", "setup to be done")
         queued = launch_of(scene, "waits", "QUEUED", "1 of 1 launches of this service in flight")
         cancel(scene, queued)
         assert scene.rows.operation(queued["id"])["started_at"] is None
@@ -68,7 +68,7 @@ def test_while_it_is_queued(scene: Scene) -> None:
 
 def test_while_setup_runs(scene: Scene) -> None:
     with deployed(scene, "setup", texts.service("setup", 1, setup=SLOW_SETUP), 1):
-        launch = launch_of(scene, "setup", "WAITING", "setup is running")
+        launch = launch_of(scene, "setup", "WAITING", "setup to be done")
         eventually(lambda: "setup has begun" in scene.log_of(launch), 30, lambda: scene.told("setup"))
         before = setups(scene)
         assert len(before) >= 2
@@ -87,7 +87,7 @@ def setups(scene: Scene) -> list[int]:
 def test_while_a_setup_of_its_own_runs(scene: Scene) -> None:
     text = texts.service("ownsetup", 1, setup=SLOW_SETUP, head="setup_scope: replica")
     with deployed(scene, "ownsetup", text, 1):
-        launch = launch_of(scene, "ownsetup", "WAITING", "setup is running")
+        launch = launch_of(scene, "ownsetup", "WAITING", "setup to be done")
         eventually(lambda: "setup has begun" in scene.log_of(launch), 30, lambda: scene.told("ownsetup"))
         assert len(scene.plane.replicas()[launch["uid"]]) >= 2
         cancel(scene, launch)

@@ -81,4 +81,4 @@ def test_setups_of_many_services_hold_no_worker(scene: Scene) -> None:
 
 def waiting(scene: Scene, name: str) -> list[dict[str, object]]:
     """Launches that wait for their setup."""
-    return [row for row in scene.rows.operations(name, "LAUNCH") if "setup is running" in row["waits_for"]]
+    return [row for row in scene.rows.operations(name, "LAUNCH") if "setup to be done" in row["waits_for"]]

@@ -25,7 +25,7 @@ def claimed(replica: Replica, worker: operations.Owner = cast.WORKER) -> Operati
     return operation
 
 
-def waiting(replica: Replica, seconds: float = 60, reason: str = "setup is running") -> Operation:
+def waiting(replica: Replica, seconds: float = 60, reason: str = "setup to be done") -> Operation:
     operation = claimed(replica)
     assert operations.wait(operation, checkpoint={"n": 1}, reason=reason, seconds=seconds, watch=None, usage=NOTHING)
     operation.refresh_from_db()
@@ -69,7 +69,7 @@ def test_polls_of_the_same_wait_show_nothing_and_write_no_event():
     again = operations.claim(operation.pk, cast.OTHER_WORKER)
     assert again is not None
     assert operation_row(Operation.objects.get(pk=operation.pk)) == shown
-    operations.wait(again, checkpoint={"n": 2}, reason="setup is running", seconds=0, watch=None, usage=NOTHING)
+    operations.wait(again, checkpoint={"n": 2}, reason="setup to be done", seconds=0, watch=None, usage=NOTHING)
     assert operation_row(Operation.objects.get(pk=operation.pk)) == shown
     assert Event.objects.count() == count
     assert Operation.objects.get(pk=operation.pk).checkpoint == {"n": 2}

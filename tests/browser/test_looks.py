@@ -277,7 +277,7 @@ def test_a_start_is_told_phase_by_phase(visit: Visit, clerk: Scribe, name: str) 
         phases = page.locator("#start-list li")
         expect(phases).to_have_text([re.compile(r"^queued.*so far$")])
         clerk.provisioning(name=name, number=number)
-        clerk.waiting(name=name, number=number, reason="setup is running")
+        clerk.waiting(name=name, number=number, reason="setup to be done")
         told = ["^queued[\\d.]+ m?s$", "^provisioning[\\d.]+ m?s$", "^setup.*so far$"]
         expect(phases).to_have_text([re.compile(each) for each in told])
         clerk.go_on(name=name, number=number)

@@ -141,7 +141,16 @@ def test_the_status_tells_of_the_rollout(run: Run, moving: Rollout) -> None:
     rollouts.pause(acts.service().pk, actor="ann")
     assert "(rolling) PAUSED since " in run("status", "web").out
     run("abort", "web")
-    assert "Rollout: the rollback as version 3 (in place) PROGRESSING" in run("status", "web").out
+    text = run("status", "web").out
+    assert "Rollout: the rollback as version 3 (in place) PROGRESSING" in text
+    assert "turns back to version" not in text
+
+
+def test_the_status_of_a_rollback_does_not_promise_to_turn_back(run: Run, moving: Rollout) -> None:
+    run("rollback", "web", "1")
+    text = run("status", "web").out
+    assert "Rollout: the rollback as version 3" in text
+    assert "turns back to version" not in text
 
 
 def test_a_failed_rollout_says_why(run: Run, moving: Rollout) -> None:

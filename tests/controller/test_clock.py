@@ -68,7 +68,7 @@ def test_an_operation_that_waits_goes_on(stage: Stage, jump: float, seconds: flo
     claimed = operations.claim(operation.pk, cast.WORKER)
     assert claimed is not None
     assert operations.wait(
-        claimed, checkpoint={}, reason="setup is running", seconds=seconds, watch=None, usage=operations.Usage()
+        claimed, checkpoint={}, reason="setup to be done", seconds=seconds, watch=None, usage=operations.Usage()
     )
     restart(stage, jump)
     stage.tick()

@@ -13,6 +13,7 @@ from replicas.actions import leases, operations, replicas, services
 from replicas.controller.apply import Applier, Deposed
 from replicas.controller.loop import LEASE, Loop
 from replicas.controller.observe import observe
+from replicas.controller.rest import rest_after
 from replicas.core.values import LIVE, OperationStatus
 from replicas.models import Event, Operation, Replica, Service
 from replicas.providers import registry
@@ -184,6 +185,27 @@ def test_a_dead_controller_on_this_host_is_not_waited_for(stage: Stage) -> None:
     assert other.acquire() is not None
     other.watch.close()
     other.bell.close()
+
+
+def test_a_long_tick_does_not_cost_the_lease() -> None:
+    """It rests longer the more it has done, and keeps the lease before and after, not meanwhile."""
+    assert rest_after(0.1) == pytest.approx(0.2)
+    assert rest_after(60) <= settings.ROLLCALL.lease_seconds / 3
+
+
+def test_who_has_lost_the_lease_does_not_go_on_to_say_what_thousands_wait_for(stage: Stage) -> None:
+    cast.service(target=1)
+    stage.tick()
+    [number] = Operation.objects.values_list("pk", flat=True)
+    stage.loop.next.pop("renew")
+    stage.loop.say_holds([(number, "its turn")], stage.applier)
+    assert Operation.objects.get(pk=number).waits_for == "its turn"
+    leases.release(LEASE, stage.loop.holder)
+    assert leases.acquire(LEASE, "another", 60)
+    stage.loop.next.pop("renew")
+    with pytest.raises(Deposed):
+        stage.loop.say_holds([(number, "a free port")], stage.applier)
+    assert Operation.objects.get(pk=number).waits_for == "its turn"
 
 
 def test_in_flight_launches_are_bounded_and_the_rest_says_what_it_waits_for(stage: Stage) -> None:

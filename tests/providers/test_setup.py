@@ -49,7 +49,7 @@ def first_step(cast: Cast, order: LaunchOrder) -> Waiting:
 def test_the_step_that_starts_it_does_not_wait_for_it(local: Cast) -> None:
     with within(5):
         step = first_step(local, local.order(setup="sleep 1000"))
-    assert step.reason == "setup is running"
+    assert step.reason == "setup to be done"
     assert step.seconds <= 1
     assert step.watch is not None
     assert procs.alive(*step.watch)
@@ -232,7 +232,7 @@ def test_a_launch_that_comes_while_an_abandoned_setup_ends_gets_a_new_one(local:
     eventually(lambda: log.exists() and "begun" in log.read_text())
     assert isinstance(local.provider.down(one, None, GRACE, None), Waiting)
     step = first_step(local, two)
-    assert "being ended" in step.reason
+    assert "earlier setup to end" in step.reason
     assert step.watch
     procs.wait(*step.watch, 20)
     second = local.provider.launch(two, step.checkpoint)

@@ -1,11 +1,16 @@
 """Who sees and does what: every address of the dashboard as anonymous, stranger, viewer, operator, deployer, root."""
 
+import logging
+import sys
 from urllib.parse import quote
 
 import pytest
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.urls import URLPattern, reverse
 
+from controlplane.logline import LineFormatter, without_refusal
 from replicas.actions import notices, services
 from replicas.core.values import Desired, NoticeKind
 from replicas.models import NoticeChannel, Operation, Replica, Service
@@ -189,6 +194,19 @@ def test_a_power_alone_is_not_enough_to_act_on_what_one_may_not_see() -> None:
 
     person("stranger").user_permissions.add(Permission.objects.get(codename="operate_service"))
     assert browser("stranger").post("/services/web/scale", {"target": "9"}).status_code == 403
+
+
+def test_a_refused_page_is_one_line_of_the_log() -> None:
+    record = logging.LogRecord(
+        "django.request", logging.WARNING, __file__, 1, "Forbidden (%s): %s", ("no", "/new"), None
+    )
+    try:
+        raise PermissionDenied("Your account may not deploy.")
+    except PermissionDenied:
+        record.exc_info = sys.exc_info()
+    assert without_refusal(record)
+    assert LineFormatter().format(record).endswith("Forbidden (no): /new (Your account may not deploy.)")
+    assert {"told", "refusal"} == set(settings.LOGGING["loggers"]["django.request"]["filters"])
 
 
 def test_a_disabled_user_is_signed_out_at_once() -> None:

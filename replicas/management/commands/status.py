@@ -12,7 +12,7 @@ from replicas.management.printing import age, table
 from replicas.management.standing import Standing, standing, standing_row
 from replicas.management.steering import told
 from replicas.management.verb import Verb, find_service
-from replicas.models import Replica
+from replicas.models import Replica, Service
 from replicas.web.outbox import newest
 
 SERVICE_HEADS = ("NAME", "STATUS", "READY", "VERSION", "ENDPOINT", "REASON")
@@ -84,7 +84,7 @@ class Command(Verb):
         if name is None:
             return text
         if found[0].rollout is not None:
-            text = f"{text}\n\n{told(found[0].rollout, clock.now(), self.paint)}"
+            text = f"{text}\n\n{told(found[0].rollout, _spec(found[0].service), clock.now(), self.paint)}"
         if not found[0].service.endpoint and found[0].service.endpoint_reason:
             text = f"{text}\n\nNo endpoint: {found[0].service.endpoint_reason}"
         rows = [_replica_cells(each) for each in found[0].shown]
@@ -115,6 +115,10 @@ def _service_cells(each: Standing) -> tuple[object, ...]:
         service.endpoint or "-",
         service.reason,
     )
+
+
+def _spec(service: Service) -> dict[str, Any]:
+    return service.version.spec if service.version else {}
 
 
 def _machine(replica: Replica) -> str:
