@@ -1,7 +1,8 @@
 """How long the controller rests between two ticks."""
 
-REST = 2.0  # times a tick's CPU time: in a burst the controller takes a third of a core
-LONGEST_REST = 1.0  # seconds; the lease is not kept while it rests
+# Times a tick's CPU time: in a burst of short ticks the controller takes a third of a core at most.
+REST = 2.0
+LONGEST_REST = 1.0  # seconds, also after a long one: the lease is not kept while it rests
 
 
 def rest_after(spent: float) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from replicas.core.machines import spot_policy
-from replicas.core.rollout import bounds, canaries
+from replicas.core.rollout import bounds, canaries, turns_back
 from replicas.core.spec import Spec
 from replicas.core.values import ReplicaState, RolloutKind, RolloutMode
 from replicas.core.wording import named_versions, seconds, some
@@ -270,7 +270,7 @@ def _failing(move: Move, new: Spec) -> str:
     if not move.good_version:
         return "No version has proved itself so far, so there is none that a failure could go back to."
     back = f"it goes back to version {move.good_version} by itself"
-    if not rollout.auto_rollback or move.kind is RolloutKind.ROLLBACK:
+    if not turns_back(move.kind, rollout.auto_rollback):
         why = "auto_rollback is off" if not rollout.auto_rollback else "a rollback does not turn back by itself"
         back = f"version {move.good_version} fills the places that are missing, and it stays so ({why})"
     return (

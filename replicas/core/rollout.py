@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from replicas.core.values import ReplicaState, RolloutMode
+from replicas.core.values import ReplicaState, RolloutKind, RolloutMode
 from replicas.core.views import ReplicaView, RolloutView, ServiceView
 
 DEFAULT_SURGE = "25%"
@@ -22,6 +22,11 @@ def bounds(rollout: Mapping[str, Any], target: int) -> tuple[int, int]:
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return surge, unavailable
+
+
+def turns_back(kind: str, auto_rollback: bool) -> bool:
+    """True where a rollout of this kind that fails is followed by a rollback by itself; a rollback never is."""
+    return auto_rollback and kind != RolloutKind.ROLLBACK
 
 
 def amount(value: Any, target: int, rounded: Any) -> int:

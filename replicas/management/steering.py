@@ -7,7 +7,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from replicas.actions import rollouts
-from replicas.core.values import RolloutKind, RolloutMode, RolloutState
+from replicas.core.rollout import turns_back
+from replicas.core.values import RolloutMode, RolloutState
 from replicas.core.wording import some
 from replicas.management.printing import Paint, age, clean
 from replicas.management.verb import Verb, actor, find_service
@@ -57,7 +58,7 @@ def told(rollout: Rollout, spec: Mapping[str, Any], now: datetime, paint: Paint)
     if rollout.switched_at is not None and not ended:
         parts.append(f"switched {age(rollout.switched_at, now)} ago")
     if rollout.good_version and not ended:
-        by_itself = rollout.kind != RolloutKind.ROLLBACK and policy(spec)["auto_rollback"]
+        by_itself = turns_back(rollout.kind, policy(spec)["auto_rollback"])
         parts.append(f"turns back to version {rollout.good_version}" if by_itself else "does not turn back by itself")
     if rollout.reason and ended:
         parts.append(clean(rollout.reason))

@@ -8,6 +8,7 @@ from replicas.core.planner.actions import Fail, OnRollout, Plan, Progress, Promo
 from replicas.core.planner.fleet import Fleet, given_up
 from replicas.core.planner.proof import Proof, ready_since
 from replicas.core.planner.rolling import in_canary
+from replicas.core.rollout import turns_back
 from replicas.core.values import RolloutKind, RolloutMode, RolloutState
 from replicas.core.views import ReplicaView, RolloutView, ServiceView
 from replicas.core.wording import after, seconds, some, times
@@ -43,7 +44,7 @@ def _give_up(service: ServiceView, rollout: RolloutView, reason: str) -> tuple[O
 
 def _turn_back(service: ServiceView, rollout: RolloutView, reason: str) -> Rollback | None:
     """The way back that a failure calls for by itself; a rollback that fails is not followed by another."""
-    if not service.policy.auto_rollback or rollout.kind is RolloutKind.ROLLBACK:
+    if not turns_back(rollout.kind, service.policy.auto_rollback):
         return None
     return Rollback(rollout.id, f"back to version {rollout.good_version}{after(reason)}")
 
