@@ -254,6 +254,7 @@ def end_unclaimed(operation: Operation, *, reason: str, actor: str) -> bool:
         actor=actor,
         old=operation.status,
         new=S.CANCELLED,
+        cancel_reason=reason,
         **_ended(S.CANCELLED, ""),
     )
 
@@ -269,6 +270,7 @@ def mark_cancel(operation: Operation, *, reason: str, actor: str) -> bool:
         actor=actor,
         old=told(operation),
         new=told(operation),
+        cancel_reason=reason,
         cancel_requested_at=clock.now(),
     )
 
@@ -302,6 +304,15 @@ def request_cancel(operation_id: int, *, actor: str) -> Operation:
                 operation.replica = replica
             mark_cancel(operation, reason=reason, actor=actor)
         return operation
+
+
+def told_cancelled(operation: Operation) -> str:
+    """What follows on a cancel, for whoever asked for it."""
+    service = operation.service
+    return (
+        f"The launch of replica {operation.replica.number} of {service.name} is being cancelled. While {service.name}"
+        " wants as many replicas as now, another launch takes its place."
+    )
 
 
 def request_retry(operation_id: int, *, actor: str) -> Operation:

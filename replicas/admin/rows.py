@@ -12,7 +12,7 @@ from replicas.admin.looking import Looking, badge, block, confirmed
 from replicas.core.values import ReplicaState
 from replicas.core.wording import sentence
 from replicas.models import Event, Heartbeat, Lease, Operation, Replica, Rollout, ServiceVersion
-from replicas.models.public import shown_status
+from replicas.models.public import shown_status, why
 
 
 @admin.register(ServiceVersion)
@@ -206,7 +206,7 @@ class OperationAdmin(Looking):
     list_display = ("id", "kind", "replica", "shown_status", "attempts", "why", "created_at", "started_at", "ended_at")
     list_filter = ("kind", "status", "lane", "created_at")
     list_select_related = ("replica__service", "service")
-    search_fields = ("=id", "service__name", "waits_for", "error", "reason")
+    search_fields = ("=id", "service__name", "waits_for", "error", "cancel_reason", "reason")
     date_hierarchy = "created_at"
     ordering = ("-id",)
     actions = ("cancel", "retry")
@@ -216,6 +216,7 @@ class OperationAdmin(Looking):
         "reason",
         "waits_for",
         "error",
+        "cancel_reason",
         ("attempts", "steps", "deliveries", "orphaned"),
         ("created_at", "started_at", "ended_at", "retry_at", "cancel_requested_at"),
         ("owner_host", "owner_pid", "heartbeat_at", "claim"),
@@ -230,10 +231,10 @@ class OperationAdmin(Looking):
         """The status that people see everywhere."""
         return badge(shown_status(operation))
 
-    @admin.display(description="waits for / error / reason")
+    @admin.display(description="waits for / error / why cancelled / reason")
     def why(self, operation: Operation) -> str:
         """What is most worth knowing."""
-        return operation.waits_for or operation.error or operation.reason
+        return why(operation)
 
     @admin.display(description="where it goes on")
     def shown_checkpoint(self, operation: Operation) -> str:

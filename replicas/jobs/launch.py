@@ -120,7 +120,7 @@ def clean_up_cancelled(step: Step) -> None:
         step.wait(f"cancelling: {left.reason}", left.seconds, dict(left.checkpoint), left.watch)
         return
     trigger, detail = ("gone", left.detail or "nothing is left of it") if left else ("cleanup_failed", UNCLEAN)
-    step.note(f"cancelled: {detail}")
+    step.note(f"cancelled ({why}): {detail}" if (why := step.operation.cancel_reason) else f"cancelled: {detail}")
     done = operations.settle(step.operation, S.CANCELLED, trigger, reason=detail, usage=step.meter.usage())
     if done == "refused":  # the replica had ended already
         operations.settle(step.operation, S.CANCELLED, None, reason=detail, usage=step.meter.usage())

@@ -35,6 +35,7 @@ class Operation(models.Model):
     checkpoint = models.JSONField(null=True, blank=True)
     watch = models.JSONField(null=True, blank=True)
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancel_reason = models.TextField(blank=True, default="", help_text="why it is to end early, and who wants that")
     enqueued_at = models.DateTimeField(null=True, blank=True)
     deliveries = models.PositiveIntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)

@@ -163,6 +163,11 @@ def shown_status(operation: Operation) -> str:
     return str(status)
 
 
+def why(operation: Operation) -> str:
+    """What is most worth knowing of it: what it waits for, what failed, why it is to end, or why it was asked for."""
+    return operation.waits_for or operation.error or operation.cancel_reason or operation.reason
+
+
 def worker_of(operation: Operation) -> str | None:
     """Who works on it, as `host pid`; None for a wait, whose polls go from worker to worker unseen."""
     return (
@@ -184,6 +189,7 @@ def operation_row(operation: Operation) -> Row:
         "reason": operation.reason,
         "waits_for": operation.waits_for,
         "error": operation.error,
+        "cancel_reason": operation.cancel_reason,
         "attempts": operation.attempts,
         "worker": worker_of(operation),
         "peak_memory": operation.peak_memory,

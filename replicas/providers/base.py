@@ -115,7 +115,7 @@ class Provider(Protocol):
         self, order: LaunchOrder, handle: Handle | None, grace: timedelta, checkpoint: Checkpoint | None
     ) -> Gone | Waiting:
         """Take the down one step on; "already gone" is success. `handle` is None when the launch did not get so far:
-        whatever a broken launch left of `order.replica_uid` is then found and removed. Raises ProviderError."""
+        whatever an unfinished launch left of `order.replica_uid` is then found and removed. Raises ProviderError."""
 
     def inspect(self, handle: Handle) -> Inspection:
         """What is true of the replica now."""

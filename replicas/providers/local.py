@@ -259,7 +259,7 @@ def _end(shims: list[tuple[Control, procs.Proc]], grace: float, checkpoint: Chec
 
 def _ending(record: Record | None, known: bool) -> str:
     if record is None:
-        return "already gone" if known else "what a broken launch left was removed"
+        return "already gone" if known else "what the unfinished launch had made was removed"
     return describe(record)
 
 

@@ -115,7 +115,7 @@ def cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
         operation = operations.request_cancel(operation_id, actor=request.user.get_username())
     except operations.Refused as refusal:
         return refused(request, sentence(refusal), to=to)
-    return done(request, f"The launch of replica {operation.replica.number} is being cancelled.", to=to)
+    return done(request, operations.told_cancelled(operation), to=to)
 
 
 @allowed(OPERATE)

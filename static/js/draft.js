@@ -1,8 +1,9 @@
 // What was written into a page and has not arrived yet: kept in this tab for each address, until the server says so.
 // It is its author's: nobody else who signs in here is offered it, and signing out drops it.
 
+import { minuteText } from "./time.js";
+
 const KEY = "rollcall-draft:";
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
 export class Draft {
   /** `user` writes here; `start` are the fields as the page came, `refused` when that is what was sent in vain. */
@@ -23,7 +24,7 @@ export class Draft {
 
   /** When it was written last, by the reader's clock: "14:05". */
   static timeOf(found) {
-    return clock.format(new Date(found.at));
+    return minuteText(found.at);
   }
 }
 

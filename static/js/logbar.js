@@ -14,6 +14,7 @@ const WORDS = {
   "signed-out": "signed out",
 };
 const KEPT = "rollcall-log"; // wrap and time stamps, as they were chosen last
+const NARROW = matchMedia("(max-width: 760px)"); // where few lines fit: they are wrapped unless somebody chose
 
 /**
  * `calls`: what LogSearch takes; between(from, to) in ms or null; copy() gives lines; link() gives an address, or is null;
@@ -135,17 +136,19 @@ export class Bar {
   }
 
   #keep(change) {
-    Object.assign(this.#kept, change);
-    localStorage.setItem(KEPT, JSON.stringify(this.#kept));
+    localStorage.setItem(KEPT, JSON.stringify({ ...stored(), ...change }));
   }
 }
 
-function kept() {
+const kept = () => ({ wrap: NARROW.matches, stamps: false, ...stored() });
+
+// What was chosen of them; what was not goes by the window.
+function stored() {
   try {
-    const found = JSON.parse(localStorage.getItem(KEPT)) ?? {};
-    return { wrap: found.wrap === true, stamps: found.stamps === true };
+    const { wrap, stamps } = JSON.parse(localStorage.getItem(KEPT)) ?? {};
+    return Object.fromEntries(Object.entries({ wrap, stamps }).filter(([, value]) => typeof value === "boolean"));
   } catch {
-    return { wrap: false, stamps: false };
+    return {};
   }
 }
 

@@ -1,12 +1,12 @@
 // The lines of a log on the screen: only those in view are in the document, however many there are.
 
 import { pieces } from "./ansi.js";
+import { clockText } from "./time.js";
 
 const OVERSCAN = 10;
 const LONGEST_SHOWN = 20_000; // characters of a line; the rest is in the download
 const SETTLED = 200; // milliseconds without a drawing
 const HIGHEST = 30_000_000; // pixels that browsers can scroll
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 /**
  * A scrolling box that draws `lines` (what Lines has: length, first, rows, longest, top, lineAt, wrap, texts, styles, and
@@ -284,7 +284,7 @@ export class Pane {
       label.dataset.who = who.label;
       label.dataset.colour = who.colour;
     }
-    if (this.stamps) label.dataset.time = time === null ? "--:--:--" : clock.format(time);
+    if (this.stamps) label.dataset.time = time === null ? "--:--:--" : clockText(time);
     if (this.stamps && time !== null) label.title = `Read at ${new Date(time).toISOString()}. Link to this line`;
     return label;
   }

@@ -58,8 +58,8 @@ function update(node, operation) {
   setBadge(node.querySelector(".badge"), operation.status);
   const why = node.querySelector(".why bdi");
   const waits = operation.waits_for ? `Waits for: ${operation.waits_for}` : "";
-  setText(why, sentence(waits || operation.error || operation.reason));
-  why.title = [operation.reason, waits, operation.error].filter(Boolean).join("\n");
+  setText(why, sentence(waits || operation.error || operation.cancel_reason || operation.reason));
+  why.title = [operation.reason, waits, operation.error, operation.cancel_reason].filter(Boolean).join("\n");
   why.classList.toggle("error", !waits && operation.error !== "");
   setText(node.querySelector(".lane .since"), operation.worker ?? "");
   setText(node.querySelector(".attempt"), String(operation.attempts));
@@ -93,7 +93,7 @@ function drawLanes(all) {
 
 const matching = (operation) => {
   const text = search.value.trim().toLowerCase();
-  const said = [nameOf(operation), operation.status, operation.reason, operation.waits_for, operation.error, operation.worker ?? ""];
+  const said = [nameOf(operation), operation.status, operation.reason, operation.waits_for, operation.error, operation.cancel_reason, operation.worker ?? ""];
   return text === "" || said.some((part) => part.toLowerCase().includes(text));
 };
 

@@ -10,8 +10,8 @@ const NICE = [1, 2, 3, 4, 5, 6, 8, 10];
 const FRESH = 20_000; // without traffic there is a sample each 13 s
 
 /**
- * `series`: `{name, label, area, optional}` each, `name` as History.line has it; `optional` ones are shown when they are
- * not zero. `stack`: areas lie on each other. `format(value)` makes a text; `least` is the least upper edge, and one of
+ * `series`: `{name, label, hint, area, optional}` each, `name` as History.line has it, `hint` what `label` means;
+ * `optional` ones are shown when they are not zero. `stack`: areas lie on each other. `format(value)` makes a text; `least` is the least upper edge, and one of
  * `whole` numbers has a middle.
  */
 export class Plot {
@@ -19,7 +19,7 @@ export class Plot {
     Object.assign(this, { id, title, series, stack, format, least, whole });
     this.paths = series.map((each) => svg("path", { class: each.area ? "area" : "line", "data-series": each.name }));
     this.values = series.map(() => h("b", { class: "figure" }));
-    this.keys = series.map((each, at) => h("span", { class: "key", data: { series: each.name } }, h("i"), each.label, " ", this.values[at]));
+    this.keys = series.map((each, at) => h("span", { class: "key", title: each.hint, data: { series: each.name } }, h("i"), each.label, " ", this.values[at]));
     this.ticks = svg("path", { class: "grid" });
     this.frame = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" });
     this.frame.append(svg("path", { class: "grid", d: `M0 0H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}` }), this.ticks, ...this.paths);

@@ -1,8 +1,11 @@
 // Times: ages that go on by themselves, the exact local time on hover, durations.
 
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+// The reader's zone and order of a date, and everywhere the same 24 hours: the server's sentences have them too.
+const H24 = { hourCycle: "h23" };
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", ...H24 });
+const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", ...H24 });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", ...H24 });
+const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", ...H24 });
 let ahead = 0; // how much the server's clock is ahead of ours, in ms
 
 /** Take over the server's clock from a snapshot's `now`. */
@@ -32,9 +35,14 @@ export function fineDuration(milliseconds) {
   return milliseconds < 10000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds);
 }
 
-/** The wall clock of a moment in the reader's zone. */
-export function clockText(iso) {
-  return clock.format(new Date(iso));
+/** The wall clock of a moment (ISO, or milliseconds) in the reader's zone. */
+export function clockText(time) {
+  return clock.format(new Date(time));
+}
+
+/** The same without seconds; takes milliseconds. */
+export function minuteText(time) {
+  return minutes.format(new Date(time));
 }
 
 /** The moment in full in the reader's zone. */

@@ -92,6 +92,7 @@ function operationParts(operation, can, reason) {
     ),
     reason && operation.reason ? h("div", { class: "why" }, bdi(sentence(operation.reason))) : null,
     operation.waits_for ? h("div", { class: "waits" }, "Waits for: ", bdi(operation.waits_for)) : null,
+    operation.cancel_reason ? h("div", { class: "why" }, bdi(sentence(operation.cancel_reason))) : null,
     operation.error ? h("div", { class: "error" }, bdi(sentence(operation.error))) : null,
     age(operation.ended_at ?? operation.created_at),
     can.operate ? h("div", { class: "buttons" }, ...operationButtons(operation)) : null,

@@ -6,7 +6,7 @@ import { History } from "./history.js";
 import * as paths from "./paths.js";
 import { Plot } from "./plot.js";
 import { Meter } from "./share.js";
-import { age, clockText, exactText, fineDuration, now as serverNow, setNow } from "./time.js";
+import { age, clockText, exactText, fineDuration, minuteText, now as serverNow, setNow } from "./time.js";
 import { sentence } from "./words.js";
 
 const MINUTE = 60_000;
@@ -20,7 +20,6 @@ const LEAST_PAUSE = 2000;
 const MOST_PAUSE = 30_000;
 const SOON = 500; // an event that the plots show is there before the next look is due
 const KEPT = "rollcall-range";
-const hours = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const days = new Intl.DateTimeFormat(undefined, { weekday: "short" });
 const at = (id) => document.getElementById(id);
 
@@ -37,7 +36,7 @@ function makePlots() {
       series: [
         ...["2xx", "3xx", "4xx", "5xx"].map((name) => ({ name, label: name, area: true })),
         { name: "1xx", label: "1xx", area: true, optional: true },
-        { name: "asked", label: "asked" },
+        { name: "asked", label: "came in", hint: "All requests that came in, also those that got no answer" },
       ],
     }),
     new Plot({
@@ -52,8 +51,8 @@ function makePlots() {
       title: "At work",
       format: rate,
       series: [
-        { name: "in_flight", label: "in flight" },
-        { name: "queued", label: "waiting" },
+        { name: "in_flight", label: "in flight", hint: "Requests that a replica is at" },
+        { name: "queued", label: "waiting", hint: "Requests that no replica has taken yet" },
       ],
     }),
     new Plot({
@@ -64,7 +63,7 @@ function makePlots() {
       whole: true,
       series: [
         { name: "ready", label: "ready", area: true },
-        { name: "wanted", label: "wanted" },
+        { name: "wanted", label: "wanted", hint: "How many replicas there are to be" },
       ],
     }),
   ];
@@ -231,7 +230,7 @@ function ticks(from, to, range) {
   const zone = new Date(to).getTimezoneOffset() * MINUTE;
   const found = [];
   for (let time = Math.ceil((from - zone) / space) * space + zone; time <= to; time += space) {
-    const label = (range > DAY / 1000 ? days : hours).format(new Date(time));
+    const label = range > DAY / 1000 ? days.format(new Date(time)) : minuteText(time);
     if (Math.min(time - from, to - time) > (to - from) * EDGE) found.push({ at: time, label });
   }
   return found;

@@ -11,7 +11,7 @@ from replicas.actions.operations import Refused, Usage
 from replicas.actions.transition import writing
 from replicas.core.values import OperationKind, OperationStatus
 from replicas.models import Event, Operation, Replica
-from replicas.models.public import operation_row
+from replicas.models.public import operation_row, why
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -169,7 +169,9 @@ def test_a_repeated_key_happens_once():
 def test_cancelling_a_launch_that_has_not_begun_ends_it_at_once():
     replica = cast.pending(cast.service())
     operations.request_cancel(cast.operation_of(replica).pk, actor="ann")
-    assert cast.operation_of(replica).status == S.CANCELLED
+    stored = cast.operation_of(replica)
+    assert stored.status == S.CANCELLED
+    assert (operation_row(stored)["cancel_reason"], why(stored)) == ("launch cancelled by ann",) * 2
     replica.refresh_from_db()
     assert replica.state == "TERMINATED"
 
@@ -178,9 +180,10 @@ def test_cancelling_a_launch_in_flight_shows_cancelling_until_its_job_has_cleane
     replica = cast.pending(cast.service())
     operation = claimed(replica)
     operations.request_cancel(operation.pk, actor="ann")
-    operations.request_cancel(operation.pk, actor="ann")
+    operations.request_cancel(operation.pk, actor="bob")
     stored = cast.operation_of(replica)
     assert operation_row(stored)["status"] == "CANCELLING"
+    assert operation_row(stored)["cancel_reason"] == "launch cancelled by ann"
     replica.refresh_from_db()
     assert (replica.state, replica.outcome) == ("SHUTTING_DOWN", "TERMINATED")
     assert Event.objects.filter(trigger="cancel_requested").count() == 1

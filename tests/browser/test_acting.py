@@ -127,7 +127,7 @@ def test_a_launch_is_cancelled_where_it_is_in_flight(visit: Visit, clerk: Scribe
         page.locator("#operations").get_by_role("button", name="Cancel").click()
         dialog = page.get_by_role("dialog", name=f"Cancel the launch of replica {number}?")
         dialog.get_by_role("button", name="Cancel the launch").click()
-        toast(page, f"The launch of replica {number} is being cancelled.")
+        toast(page, f"The launch of replica {number} of {name} is being cancelled. While {name} wants as many replicas")
         expect(page.locator("#flight")).to_be_hidden()
         expect(page.get_by_text("No replica is alive.")).to_be_visible()
 

@@ -47,6 +47,7 @@ def test_several_launches_are_cancelled_at_once(visit: Visit, clerk: Scribe, nam
         expect(page.locator("#toasts")).to_contain_text("2 operations are cancelled.")
         expect(page.locator("#live tbody tr")).to_have_count(1)
         expect(page.locator("#live tbody tr")).to_contain_text(f"#{second}")
+        expect(page.locator("#past tbody .why")).to_have_text([re.compile(r"^Launch cancelled by \S+\.$")] * 2)
         assert visitor.marked()
 
 

@@ -66,7 +66,7 @@ def test_what_was_measured_is_drawn_with_its_gap(visit: Visit, clerk: Scribe, na
         expect(figure(page, "p95")).to_have_text(re.compile(r"^8\d ms$"))  # 84, within 6 % where a step has several
         expect(figure(page, "in_flight")).to_have_text("4")
         expect(figure(page, "wanted")).to_have_text("2")
-        expect(page.locator("#plot-summary")).to_contain_text("Requests/s: 2xx 16, 3xx 0, 4xx 0, 5xx 4, asked 20.")
+        expect(page.locator("#plot-summary")).to_contain_text("Requests/s: 2xx 16, 3xx 0, 4xx 0, 5xx 4, came in 20.")
         expect(page.locator("#plot-summary")).to_contain_text("Replicas: ready 0, wanted 2.")
 
 

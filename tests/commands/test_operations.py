@@ -48,8 +48,8 @@ def test_json_is_a_list_of_public_rows(run: Run, yaml: Path, controller: Lease) 
     operation = launch(run, yaml)
     assert json.loads(run("operations", "--json").out) == [{"service": "web"} | operation_row(operation)]
     keys = (
-        "service id revision service_id replica_id number kind lane status reason waits_for error attempts worker"
-        " peak_memory cpu_seconds created_at started_at ended_at"
+        "service id revision service_id replica_id number kind lane status reason waits_for error cancel_reason"
+        " attempts worker peak_memory cpu_seconds created_at started_at ended_at"
     )
     assert list(json.loads(run("operations", "--json").out)[0]) == keys.split()
 
@@ -57,7 +57,11 @@ def test_json_is_a_list_of_public_rows(run: Run, yaml: Path, controller: Lease) 
 def test_cancels_a_launch_that_nobody_has_taken_up(run: Run, yaml: Path, controller: Lease) -> None:
     operation = launch(run, yaml)
     result = run("operations", "--cancel", operation.pk)
-    assert (result.code, result.out) == (0, f"Operation {operation.pk} (launch of web/1) is being cancelled.\n")
+    assert (result.code, result.out) == (
+        0,
+        "The launch of replica 1 of web is being cancelled. While web wants as many replicas as now, another launch"
+        f" takes its place. (Operation {operation.pk}.)\n",
+    )
     operation.refresh_from_db()
     assert (operation.status, Replica.objects.get().state) == (OperationStatus.CANCELLED, "TERMINATED")
 

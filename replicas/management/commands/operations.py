@@ -11,7 +11,7 @@ from replicas.management.printing import age, size, span, table
 from replicas.management.verb import Exit, Verb, actor, fail, whole
 from replicas.models import Operation
 from replicas.models.fields import ALIVE, ENDED
-from replicas.models.public import operation_row, shown_status
+from replicas.models.public import operation_row, shown_status, why
 
 SHOWN = 100
 HEADS = ("ID", "KIND", "REPLICA", "STATUS", "AGE", "TOOK", "TRIES", "MEMORY", "WAITS FOR / ERROR / REASON")
@@ -37,7 +37,7 @@ class Command(Verb):
         if cancel is not None:
             self._known(cancel)
             operation = operations.request_cancel(cancel, actor=actor())
-            self.say(f"Operation {cancel} ({_what(operation)}) is being cancelled.")
+            self.say(f"{operations.told_cancelled(operation)} (Operation {cancel}.)")
         elif retry is not None:
             self._known(retry)
             operation = operations.request_retry(retry, actor=actor())
@@ -83,5 +83,5 @@ def _cells(operation: Operation) -> tuple[object, ...]:
         took,
         operation.attempts,
         size(operation.peak_memory),
-        operation.waits_for or operation.error or operation.reason,
+        why(operation),
     )

@@ -176,6 +176,7 @@ class OperationRow(Schema):
     reason: str
     waits_for: str
     error: str
+    cancel_reason: str
     attempts: int
     worker: str | None
     peak_memory: int | None
