@@ -3,6 +3,7 @@
 import fnmatch
 import json
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,31 +71,39 @@ class Snapshots:
         size = 0
         workdir = spec.get("workdir")
         if workdir:
-            source = _source("workdir", workdir)
-            if not source.is_dir():
-                raise ProviderError(f"workdir: {source} is not a directory: correct the path.", retryable=False)
-            size += self._copy(source, work, size, "workdir", _workdir_skip(source, self._home))
+            size += self._copy("workdir", workdir, work, size)
         for target, mounted in (spec.get("file_mounts") or {}).items():
-            source = _source(f"file_mounts: {target}", mounted)
+            field = f"file_mounts: {trees.shortened(str(target))}"
             place = mount_place(new, str(target))
             if place is None:
-                raise ProviderError(f"file_mounts: {target} leads out of the replica's directory.", retryable=False)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                size += self._copy(source, place, size, f"file_mounts: {target}", trees.nothing_skipped)
-            else:
-                facts = source.stat()
-                size += facts.st_size
-                trees.copy_file(source, place, facts)
+                raise ProviderError(f"{field} leads out of the replica's directory.", retryable=False)
+            size += self._copy(field, mounted, place, size)
         return size
 
-    def _copy(self, source: Path, target: Path, before: int, field: str, skip: trees.Skip) -> int:
+    def _copy(self, field: str, given: object, target: Path, before: int) -> int:
+        """Copy what a field names, `before` bytes having been copied. Raises ProviderError, which names the field."""
+        limit = max(0, self._limit - before)
         try:
-            return trees.copy(source, target, skip, self._limit - before)
+            source = _source(field, given)
+            facts = source.stat()
+            if field == "workdir":
+                if not stat.S_ISDIR(facts.st_mode):
+                    raise ProviderError(f"{field}: {source} is not a directory: correct the path.", retryable=False)
+                return trees.copy(source, target, _workdir_skip(source, self._home), limit)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if stat.S_ISDIR(facts.st_mode):
+                return trees.copy(source, target, limit=limit)
+            if not stat.S_ISREG(facts.st_mode):
+                raise ProviderError(f"{field}: {source} is neither a file nor a directory: name one.", retryable=False)
+            return trees.copy_file(source, target, facts, limit)
+        except OSError as error:
+            told = trees.explain(error, "when it was copied")
+            raise ProviderError(f"{field}: {told.reason}", retryable=told.retryable) from error
         except trees.TooLarge:
+            spared = f"name what is not needed in {source / IGNORE_FILE}, or " if field == "workdir" else ""
             raise ProviderError(
-                f"{field}: {source} has more than {self._limit / (1 << 30):g} GiB, and each replica gets a copy: name "
-                f"what is not needed in {source / IGNORE_FILE}, or let `run` read it from where it is.",
+                f"{field}: {source} has more than {self._limit / (1 << 30):g} GiB, and each replica gets a copy: "
+                f"{spared}let `run` read it from where it is.",
                 retryable=False,
             ) from None
 
@@ -135,9 +144,10 @@ def _source(field: str, value: object) -> Path:
         raise ProviderError(f"{field}: the local provider copies local paths only.", retryable=False)
     path = Path(os.path.expanduser(value))
     if not path.is_absolute():
-        raise ProviderError(f"{field}: {value} is not an absolute path.", retryable=False)
+        raise ProviderError(f"{field}: {trees.shortened(value)} is not an absolute path.", retryable=False)
     if not path.exists():
-        raise ProviderError(f"{field}: {path} does not exist: correct the path, or make it.", retryable=False)
+        told = trees.shortened(str(path))
+        raise ProviderError(f"{field}: {told} does not exist: correct the path, or make it.", retryable=False)
     return path
 
 

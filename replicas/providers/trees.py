@@ -12,6 +12,7 @@ from pathlib import Path
 from replicas.providers.base import ProviderError
 
 COPY_PIECE = 1 << 30
+LONGEST_TOLD = 200  # characters of a path in a sentence
 Skip = Callable[[str, bool], bool]  # (path relative to the root, is a directory) -> leave it out
 
 
@@ -62,41 +63,65 @@ def copy(source: Path, target: Path, skip: Skip = nothing_skipped, limit: int | 
         elif stat.S_ISLNK(facts.st_mode):
             os.symlink(os.readlink(source / path), target / path)
         else:
-            size += facts.st_size
-            if limit is not None and size > limit:
-                raise TooLarge(size)
-            copy_file(source / path, target / path, facts)
+            size += copy_file(source / path, target / path, facts, limit and limit - size)
     for path, facts in reversed(folders):  # last, as a directory may be read-only
         os.chmod(target / path, stat.S_IMODE(facts.st_mode) | stat.S_IWUSR)
         os.utime(target / path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     return size
 
 
-def copy_file(source: Path, target: Path, facts: os.stat_result) -> None:
-    """Copy one file, sharing its blocks where the file system can. Raises OSError."""
+def copy_file(source: Path, target: Path, facts: os.stat_result, limit: int | None = None) -> int:
+    """Copy one regular file, sharing its blocks where the file system can. Bytes copied: more than `facts` say, when
+    it grows. Raises OSError, which names the file, and TooLarge when it would become more than `limit` bytes."""
+    if limit is not None and facts.st_size > limit:
+        raise TooLarge(facts.st_size)
+    try:
+        return _copy_file(source, target, facts, limit)
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(source)
+        raise
+
+
+def _copy_file(source: Path, target: Path, facts: os.stat_result, limit: int | None) -> int:
     # Not blocking: a file may have become a pipe since it was looked at.
     reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
+        if not stat.S_ISREG(os.fstat(reading).st_mode):
+            raise OSError(errno.EINVAL, "Neither a regular file nor a directory", str(source))
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            _copy_content(reading, writing)
+            size = _copy_content(reading, writing, limit)
             os.fchmod(writing, stat.S_IMODE(facts.st_mode))
             os.utime(writing, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            return size
         finally:
             os.close(writing)
     finally:
         os.close(reading)
 
 
-def _copy_content(reading: int, writing: int) -> None:
-    try:
-        while os.copy_file_range(reading, writing, COPY_PIECE):
-            pass
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-            raise
-        while os.sendfile(writing, reading, None, COPY_PIECE):
-            pass
+def _copy_content(reading: int, writing: int, limit: int | None) -> int:
+    size = 0
+    send: Callable[[int, int, int], int] = os.copy_file_range
+    while True:
+        piece = COPY_PIECE if limit is None else min(COPY_PIECE, limit + 1 - size)
+        try:
+            copied = send(reading, writing, piece)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP) or send is _sendfile:
+                raise
+            send = _sendfile
+            continue
+        size += copied
+        if limit is not None and size > limit:
+            raise TooLarge(size)
+        if not copied:
+            return size
+
+
+def _sendfile(reading: int, writing: int, count: int) -> int:
+    return os.sendfile(writing, reading, None, count)
 
 
 def digest(root: Path) -> str:
@@ -134,11 +159,17 @@ def remove(path: Path) -> None:
 def explain(error: OSError, doing: str) -> ProviderError:
     """The failure of copying as what the user can do about it."""
     place = error.filename or error.filename2 or ""
-    place = os.fsdecode(place) if isinstance(place, bytes) else str(place)
+    place = shortened(os.fsdecode(place) if isinstance(place, bytes) else str(place))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return ProviderError(f"The disk is full, {doing}: free some space. The launch is tried again.")
+        return ProviderError(f"The disk is full, {doing}: free some space.")
     if error.errno in (errno.EACCES, errno.EPERM):
         return ProviderError(f"{place} cannot be read, {doing}: change its permissions.", retryable=False)
     if error.errno == errno.ENOENT:
         return ProviderError(f"{place} does not exist (any more), {doing}.", retryable=False)
-    return ProviderError(f"{error.strerror or error}: {place}, {doing}. The launch is tried again.")
+    retryable = error.errno not in (errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
+    return ProviderError(f"{error.strerror or error}: {place}, {doing}.", retryable=retryable)
+
+
+def shortened(path: str) -> str:
+    """The path, or its begin where it is longer than a sentence should be."""
+    return path if len(path) <= LONGEST_TOLD else f"{path[:LONGEST_TOLD]}…"

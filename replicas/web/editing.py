@@ -20,6 +20,7 @@ from replicas.models import Service, ServiceVersion
 from replicas.web import examples, intake, outbox
 from replicas.web.access import DEPLOY, allowed, powers, refusal, service_of
 from replicas.web.forms import SpecForm
+from replicas.web.numbers import whole
 from replicas.web.replies import done, refused, service_or_404
 from replicas.web.versions import version_or_404
 
@@ -117,8 +118,8 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
         form = SpecForm(request.POST)
         return _carry_out(request, form, judge(form, name), service)
     active = service.version
-    asked = request.GET.get("version", "")
-    version = version_or_404(service, int(asked)) if asked.isdecimal() and len(asked) < 10 else active
+    asked = whole(request.GET.get("version"), most=10**9)
+    version = active if asked is None else version_or_404(service, asked)
     initial = {"text": version.text if version else "", "expected": active.number if active else 0}
     return _editor(request, SpecForm(initial=initial), None, service, of=version)
 

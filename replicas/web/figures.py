@@ -1,7 +1,7 @@
 """The traffic of a service over time, for plots."""
 
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -12,6 +12,7 @@ from replicas.actions import samples
 from replicas.models.public import stamp
 from replicas.web import history, recent
 from replicas.web.access import SEE, allowed
+from replicas.web.numbers import whole
 from replicas.web.replies import service_or_404
 
 LEAST, MOST = 10, 7 * 24 * 3600
@@ -41,15 +42,14 @@ def samples_json(request: HttpRequest, name: str) -> JsonResponse:
 
 
 def _number(request: HttpRequest, key: str) -> int | None:
-    text = request.GET.get(key, "")
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 else None
+    return whole(request.GET.get(key), most=10**12)
 
 
 def _time(request: HttpRequest) -> datetime | None:
-    """`?after=`; None for none, and for what is no time."""
-    with suppress(ValueError):
+    """`?after=` in UTC; None for none, and for what is no time that there can be."""
+    with suppress(ValueError, OverflowError):
         at = datetime.fromisoformat(request.GET.get("after", ""))
-        return at if at.tzinfo else None
+        return at.astimezone(UTC) if at.tzinfo else None
     return None
 
 

@@ -10,6 +10,7 @@ from django.db.models.functions import Cast, Greatest
 from replicas.core.values import ServiceStatus
 from replicas.models import Service
 from replicas.models.public import Row
+from replicas.web.numbers import whole
 
 PER_PAGE = 50
 TEXT_MOST = 200
@@ -49,7 +50,7 @@ class Wanted:
             provider=query.get("provider", "")[:TEXT_MOST],
             owner=query.get("owner", "")[:TEXT_MOST],
             sort=sort if sort.removeprefix("-") in SORTS else "name",
-            page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
+            page=whole(page, least=1, most=10**6) or 1,
         )
 
     def row(self) -> Row:

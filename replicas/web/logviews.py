@@ -19,6 +19,7 @@ from replicas.providers.logtimes import since, stamp_of, stamps
 from replicas.web import logfile
 from replicas.web.guard import VIEW
 from replicas.web.logrows import LAUNCH, OPERATION, RUN, Key, Place, place
+from replicas.web.numbers import whole
 from replicas.web.offload import file_work, long_read, query
 
 PAGE_LINES, PAGE_MOST = 1000, 10_000
@@ -190,9 +191,10 @@ def asked(request: HttpRequest, name: str, default: int, least: int, most: int) 
     text = request.GET.get(name)
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+    found = whole(text, least, most)
+    if found is None:
         raise ValueError(f"{name} must be a number between {least} and {most}.")
-    return int(text)
+    return found
 
 
 def plain(name: str) -> str:

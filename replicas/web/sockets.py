@@ -17,6 +17,7 @@ from django.db import Error as DatabaseTrouble
 
 from replicas.web import feed
 from replicas.web.guard import Refused, admit
+from replicas.web.numbers import whole
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +147,7 @@ def number(asked: Mapping[str, str], name: str, *, least: int = 0, most: int = 2
     text = asked.get(name)
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+    found = whole(text, least, most)
+    if found is None:
         raise BadRequest(f"{name}={text[:40]!r} is not a number between {least} and {most}")
-    return int(text)
+    return found

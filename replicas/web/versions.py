@@ -14,6 +14,7 @@ from replicas.models import Service, ServiceVersion
 from replicas.models.public import Row
 from replicas.web import intake, presenters
 from replicas.web.access import SEE, allowed, powers
+from replicas.web.numbers import whole
 from replicas.web.replies import service_or_404
 
 
@@ -119,5 +120,4 @@ def _snapshot(name: str, before: int | None) -> Row:
 
 
 def _number(request: HttpRequest, key: str) -> int | None:
-    text = request.GET.get(key, "")
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None
+    return whole(request.GET.get(key), most=10**9)

@@ -18,6 +18,7 @@ from replicas.web import listing, presenters
 from replicas.web.access import SEE, allowed, powers
 from replicas.web.forms import BULK_MOST
 from replicas.web.listing import Wanted
+from replicas.web.numbers import whole
 from replicas.web.replies import service_or_404
 
 
@@ -204,5 +205,4 @@ def _choice(request: HttpRequest) -> str:
 
 
 def _before(request: HttpRequest) -> int | None:
-    text = request.GET.get("before", "")
-    return int(text) if text.isdecimal() and len(text) < 19 else None
+    return whole(request.GET.get("before"))

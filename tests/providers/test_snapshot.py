@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -148,11 +149,11 @@ def test_mounts_count_for_the_limit(tmp_path: Path, workdir: Path) -> None:
 
 
 def test_an_unreadable_file_is_named(local: Cast, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(source: Path, target: Path, facts: os.stat_result) -> None:
+    def refuse(source: Path, target: Path, facts: os.stat_result, limit: int | None) -> int:
         raise PermissionError(13, "Permission denied", str(source))
 
     monkeypatch.setattr(trees, "copy_file", refuse)  # root, who may run these tests, can read everything
-    with pytest.raises(ProviderError, match=r"project/.* cannot be read, when the workdir was copied") as caught:
+    with pytest.raises(ProviderError, match=r"^workdir: .*project/.* cannot be read, when it was copied") as caught:
         local.provider.snapshot("v1", {"workdir": str(workdir)})
     assert not caught.value.retryable
     assert_nothing_half_made(local.home)
@@ -167,7 +168,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, workdir: Path) -
         pytest.skip("this machine mounts no tmpfs")
     try:
         (workdir / "weights.bin").write_bytes(b"\0" * 100_000)
-        with pytest.raises(ProviderError, match="The disk is full, when the workdir was copied") as caught:
+        with pytest.raises(ProviderError, match=r"^workdir: The disk is full, when it was copied") as caught:
             Snapshots(disk).digest("v1", {"workdir": str(workdir)})
         assert caught.value.retryable
         assert_nothing_half_made(disk)
@@ -217,3 +218,50 @@ def assert_nothing_half_made(home: Path) -> None:
     """No snapshot, and no part of one."""
     left = [each.name for each in (home / "versions" / "v1").iterdir()]
     assert left == ["lock"], left
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "socket"])
+def test_what_is_no_file_is_not_mounted(local: Cast, tmp_path: Path, kind: str) -> None:
+    source = tmp_path / kind
+    if kind == "device":
+        source.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(source)
+    else:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(str(source))
+    with pytest.raises(ProviderError, match=r"^file_mounts: x: .* is neither a file nor a directory") as caught:
+        local.provider.snapshot("v1", {"file_mounts": {"x": str(source)}})
+    assert not caught.value.retryable
+    assert not (local.home / "versions/v1/snapshot.new").exists()
+
+
+@pytest.mark.parametrize("mounted", ["file", "growing", "tree"])
+def test_no_mount_takes_more_than_the_limit(
+    tmp_path: Path, workdir: Path, mounted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = workdir if mounted == "tree" else workdir / "weights.bin"
+    if mounted == "growing":  # its size was looked at before something wrote on
+        monkeypatch.setattr(trees, "COPY_PIECE", 1000)
+        facts = source.stat()
+        smaller = os.stat_result([*facts[:6], 10, *facts[7:]])
+        with pytest.raises(trees.TooLarge):
+            trees.copy_file(source, tmp_path / "copy", smaller, 4000)
+        assert (tmp_path / "copy").stat().st_size <= 4001
+        return
+    with pytest.raises(ProviderError, match=r"^file_mounts: x: .* has more than .* let `run` read it from where it is"):
+        Snapshots(tmp_path, limit=4000).digest("v1", {"file_mounts": {"x": str(source)}})
+    assert not (tmp_path / "versions/v1/snapshot").exists()
+
+
+@pytest.mark.parametrize("field", ["workdir", "file_mounts: x", "file_mounts: " + "t" * 200 + "…"])
+def test_names_that_are_too_long_are_told_with_their_field_and_in_short(local: Cast, workdir: Path, field: str) -> None:
+    long = f"/{'d' * 5000}"
+    spec: dict[str, Any] = {
+        "workdir": {"workdir": long},
+        "file_mounts: x": {"file_mounts": {"x": long}},
+    }.get(field, {"file_mounts": {"t" * 5000: str(workdir)}})
+    with pytest.raises(ProviderError) as caught:
+        local.provider.snapshot("v1", spec)
+    assert caught.value.reason.startswith(f"{field}: File name too long: /")
+    assert (len(caught.value.reason) < 600, caught.value.retryable) == (True, False)

@@ -96,7 +96,19 @@ def test_pages_give_whole_lines_with_their_offsets(site: Site, viewer: str, log:
     assert page["text"] == "line 7\nline 8\n"
 
 
-@pytest.mark.parametrize("query", ["", "before=1&after=1", "before=x", "before=-1", "before=5&lines=0", "lines=3"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "before=1&after=1",
+        "before=x",
+        "before=-1",
+        "before=5&lines=0",
+        "lines=3",
+        f"before={10**19:0100}",
+        "before=" + "0" * 20 + "9" * 4400,
+    ],
+)
 def test_a_page_of_nothing_is_refused_with_a_reason(site: Site, viewer: str, address: str, query: str) -> None:
     status, _, body = site.get(f"{address}page?{query}", viewer)
     assert status == 400
