@@ -5,6 +5,8 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -14,14 +16,33 @@ from django.utils.safestring import SafeString
 from replicas.actions.powers import ANY, DEPLOY, OPERATE, SEE, refusal
 from replicas.models import Service
 
-__all__ = ["ANY", "DEPLOY", "OPERATE", "SEE", "Looking", "badge", "block", "confirmed", "refusal"]
+__all__ = ["ANY", "DEPLOY", "OPERATE", "SEE", "Looking", "Sifting", "badge", "block", "confirmed", "refusal"]
 PER_PAGE = 100
 NAMED = 5
 
 Act = Callable[[HttpRequest, QuerySet[Any]], None]
 
 
-class Looking(admin.ModelAdmin):
+class Sifted(ChangeList):
+    """A list whose address was written by hand: a filter that no row can be asked for is one that is not there."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """See ChangeList. Raises IncorrectLookupParameters, upon which Django shows the list without filters."""
+        try:
+            super().get_results(request)
+        except (OverflowError, ValueError) as error:
+            raise IncorrectLookupParameters(error) from error
+
+
+class Sifting:
+    """Lists are `Sifted`."""
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+        """See ModelAdmin."""
+        return Sifted
+
+
+class Looking(Sifting, admin.ModelAdmin):
     """Rows that may be looked at by whoever may see services, and that no form adds, changes or deletes."""
 
     list_per_page = PER_PAGE

@@ -14,7 +14,7 @@ from replicas import clock
 from replicas.actions import roles, tokens
 from replicas.actions.powers import ADMINISTER
 from replicas.actions.transition import writing
-from replicas.admin.looking import Looking, badge, confirmed
+from replicas.admin.looking import Looking, Sifting, badge, confirmed
 from replicas.core.values import Role
 from replicas.models import ApiToken
 
@@ -79,7 +79,7 @@ class OneByOne:
 
 
 @admin.register(User)
-class PersonAdmin(OneByOne, UserAdmin):  # type: ignore[type-arg]
+class PersonAdmin(Sifting, OneByOne, UserAdmin):  # type: ignore[type-arg]
     """People. Only a superuser makes superusers, or changes one: a role gives nobody more than it has."""
 
     form = PersonForm
@@ -156,7 +156,7 @@ class PersonAdmin(OneByOne, UserAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Group)
-class RoleAdmin(OneByOne, GroupAdmin):
+class RoleAdmin(Sifting, OneByOne, GroupAdmin):
     """The groups that roles are, for superusers, who may change what a role gives."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:

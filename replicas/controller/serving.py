@@ -23,6 +23,7 @@ from replicas.gateway.places import Places
 from replicas.gateway.values import MOST_WEIGHT, WEIGHT, Entry, Member, entry, member
 from replicas.models import Replica, Rollout, Service, ServiceVersion
 from replicas.models.fields import ALIVE
+from replicas.providers.notes import read_bytes
 
 S = ReplicaState
 SEATED = (S.READY, S.NOT_READY, S.DRAINING)
@@ -155,17 +156,34 @@ def _certificate(row: Row, tls: tuple[str, str], places: Places) -> tuple[str, i
     """Key and certificate in one file, as HAProxy wants them, made anew when they say something else; and its time.
 
     What they say counts, not their age: another version may name older files. In the middle of a renewal the earlier
-    pair stays. A file that cannot be read is left to HAProxy's own check, which names it.
+    pair stays. A file that cannot be read is left to HAProxy's own check, which names it; what is no file (a device, a
+    pipe) never comes to it, as it might read that for ever.
     """
     key, certificate = tls
     path = places.directory / f"{row.id}.pem"
     try:
-        text = Path(certificate).read_text() + "\n" + Path(key).read_text()
+        found = [_pem(each) for each in (certificate, key)]
+        text = "\n".join(found)
         if not path.exists() or (path.read_text() != text and not _half_renewed(key, certificate)):
             put(path, text)
         return str(path), path.stat().st_mtime_ns
+    except NoFile as error:
+        return f"{error} (which is no file)", 0
     except (OSError, UnicodeDecodeError):
         return certificate, 0
+
+
+class NoFile(Exception):
+    """There is something at a path that is not a regular file; the text is the path."""
+
+
+def _pem(path: str) -> str:
+    content = read_bytes(Path(path))
+    if content is None and os.path.exists(path):
+        raise NoFile(path)
+    if content is None:
+        raise FileNotFoundError(path)
+    return content.decode()
 
 
 def _half_renewed(key: str, certificate: str) -> bool:

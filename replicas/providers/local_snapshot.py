@@ -11,7 +11,7 @@ from typing import Any
 from replicas.providers import locks, trees
 from replicas.providers.base import LaunchOrder, ProviderError
 from replicas.providers.layout import VersionDirectory
-from replicas.providers.notes import read_object
+from replicas.providers.notes import MOST_BYTES, read_bytes, read_object
 
 LIMIT_BYTES = 8 << 30
 WORK = "sky_workdir"  # SkyPilot's name for it, below $HOME
@@ -165,11 +165,15 @@ def _workdir_skip(root: Path, home: Path) -> trees.Skip:
 
 def _patterns(file: Path) -> list[str]:
     """The patterns of an ignore file: a line each, `#` for remarks, as in .gitignore but without `!`. Raises
-    OSError."""
-    try:
-        lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except FileNotFoundError:
+    OSError, ProviderError."""
+    content = read_bytes(file)
+    if content is None:
+        if os.path.lexists(file):
+            raise ProviderError(f"{file} is not a file: make it one, or remove it.", retryable=False)
         return []
+    if len(content) == MOST_BYTES:
+        raise ProviderError(f"{file} is too long: name directories in it, not each file.", retryable=False)
+    lines = content.decode("utf-8", "surrogateescape").splitlines()
     patterns = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     if any(each.startswith("!") for each in patterns):
         raise ProviderError(

@@ -68,6 +68,27 @@ def test_a_renewed_certificate_is_another_entry(places: Places, home: Path) -> N
     assert Path(wrong.certificate).read_text() == second[0] + "\n" + first[1]
 
 
+@pytest.mark.parametrize("kind", ["device", "pipe", "directory"])
+def test_a_certificate_that_is_no_file_is_named_and_never_read(places: Places, home: Path, kind: str) -> None:
+    odd, key = home / "odd.crt", home / "web.key"
+    if kind == "device":
+        odd.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(odd)
+    else:
+        odd.mkdir()
+    key.write_text("a key")
+    tls = {"keyfile": str(key), "certfile": str(odd)}
+    services.apply(cast.draft("web", 1, service={"endpoint_port": 18000, "tls": tls}), actor="ann")
+    (row,) = serving.rows()
+    endpoints.give(row.id, 18000, actor="gateway")
+    (row,) = serving.rows()
+    made = serving.entry_of(row, places)
+    assert made is not None
+    assert made.certificate == f"{odd} (which is no file)"
+    assert not (places.directory / f"{row.id}.pem").exists()
+
+
 @pytest.mark.parametrize(
     ("url", "place"),
     [

@@ -265,3 +265,19 @@ def test_names_that_are_too_long_are_told_with_their_field_and_in_short(local: C
         local.provider.snapshot("v1", spec)
     assert caught.value.reason.startswith(f"{field}: File name too long: /")
     assert (len(caught.value.reason) < 600, caught.value.retryable) == (True, False)
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "directory", "endless"])
+def test_an_ignore_file_that_is_none_is_named_at_once(local: Cast, workdir: Path, kind: str) -> None:
+    ignore = workdir / ".skyignore"
+    if kind == "device":
+        ignore.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(ignore)
+    elif kind == "directory":
+        ignore.mkdir()
+    else:
+        ignore.write_bytes(b"x\n" * (1 << 20))
+    with pytest.raises(ProviderError, match=rf"{ignore} is (not a file|too long): ") as caught:
+        local.provider.snapshot("v1", {"workdir": str(workdir)})
+    assert not caught.value.retryable
