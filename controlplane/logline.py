@@ -2,7 +2,10 @@
 
 import logging
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, SuspiciousOperation
+from django.http.multipartparser import MultiPartParserError
+
+REFUSED = (PermissionDenied, BadRequest, SuspiciousOperation, MultiPartParserError)
 
 
 class LineFormatter(logging.Formatter):
@@ -20,7 +23,7 @@ class LineFormatter(logging.Formatter):
 def without_refusal(record: logging.LogRecord) -> bool:
     """True; and of a request that somebody was refused, the reason in place of a traceback: nothing is broken."""
     error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, PermissionDenied):
+    if isinstance(error, REFUSED):
         record.msg, record.args, record.exc_info = f"{record.getMessage()} ({error})", (), None
     return True
 

@@ -43,6 +43,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "csp.middleware.CSPMiddleware",
+    "replicas.web.unreadable.readable",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -156,12 +157,13 @@ LOGGING = {
             "class": "logging.StreamHandler",
             "stream": "ext://sys.stderr" if COMMAND else "ext://sys.stdout",
             "formatter": "line",
+            "filters": ["refusal"],
         }
     },
     "root": {"handlers": ["out"], "level": LEVEL},
     "loggers": {
         "django": {"handlers": [], "level": LEVEL, "propagate": True},
-        "django.request": {"filters": ["told", "refusal"]},
+        "django.request": {"filters": ["told"]},
         "django.server": {"handlers": [], "level": LEVEL, "propagate": True},
         # Of each task it would say that it began and that it ended; the operations say that better.
         "django-q": {"level": "WARNING"},

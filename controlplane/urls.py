@@ -7,6 +7,7 @@ from controlplane import health
 from replicas.web.api import api_urls
 from replicas.web.metrics import metrics
 
+handler400 = "replicas.web.unreadable.bad_request"
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -8,16 +8,18 @@ from django.contrib.admin import helpers
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from replicas.actions.powers import ANY, DEPLOY, OPERATE, SEE, refusal
 from replicas.models import Service
+from replicas.web.numbers import whole
 
 __all__ = ["ANY", "DEPLOY", "OPERATE", "SEE", "Looking", "Sifting", "badge", "block", "confirmed", "refusal"]
 PER_PAGE = 100
+MOST_NUMBER = 2**63 - 1  # that a row can have
 NAMED = 5
 
 Act = Callable[[HttpRequest, QuerySet[Any]], None]
@@ -35,7 +37,15 @@ class Sifted(ChangeList):
 
 
 class Sifting:
-    """Lists are `Sifted`."""
+    """Lists are `Sifted`, and what is chosen in them are rows."""
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """See ModelAdmin. What no row can be called by was written by hand, and nothing is done."""
+        chosen = request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)
+        if not all(whole(number, most=MOST_NUMBER) is not None for number in chosen):
+            messages.error(request, "Nothing was done: what was chosen are no rows of this list. Choose them again.")
+            return HttpResponseRedirect(request.get_full_path())
+        return super().response_action(request, queryset)  # type: ignore[misc]
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         """See ModelAdmin."""

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 
+from replicas.core.spec.kinds import MOST_REPLICAS
 from replicas.core.values import Desired
 from replicas.models import Service, ServiceVersion
 
@@ -41,6 +42,7 @@ class ServiceForm(forms.ModelForm):
     )
     target = forms.IntegerField(
         min_value=0,
+        max_value=MOST_REPLICAS,
         show_hidden_initial=True,
         label="desired number",
         help_text="How many replicas are wanted. A changed YAML sets it anew.",

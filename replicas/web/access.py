@@ -89,7 +89,18 @@ def came_from(request: HttpRequest) -> str:
 
 def out_of_date(request: HttpRequest, reason: str = "") -> HttpResponse:
     """What Django calls in place of a view whose CSRF token is missing or of an earlier session."""
+    elsewhere = elsewhere_sent(request) if "checking failed" in reason else ""
     if wants_json(request):
-        message = "The form is out of date: you signed in or out meanwhile. Reload the page and try again."
+        message = elsewhere or "The form is out of date: you signed in or out meanwhile. Reload the page and try again."
         return JsonResponse({"level": "error", "message": message}, status=403)
-    return render(request, "403_csrf.html", {"back": came_from(request)}, status=403)
+    return render(request, "403_csrf.html", {"back": came_from(request), "elsewhere": elsewhere}, status=403)
+
+
+def elsewhere_sent(request: HttpRequest) -> str:
+    """What is wrong with a form that comes from another address than it goes to."""
+    origin = request.headers.get("Origin") or request.headers.get("Referer") or "no address at all"
+    return (
+        f"The form was sent from {origin[:100]}, and Rollcall was asked as {request.scheme}://{request.get_host()}. If"
+        " both are Rollcall's, its proxy has to pass the Host header on, and ROLLCALL_HTTPS and ROLLCALL_ALLOWED_HOSTS"
+        " have to name what people see."
+    )

@@ -41,3 +41,13 @@ def test_no_filter_written_by_hand_is_too_much(boss: Client, model: str, query: 
     assert found.status_code in {200, 302, 400}
     if found.status_code == 302:
         assert boss.get(found.url).status_code == 200
+
+
+@pytest.mark.parametrize("chosen", ["x", "-1", "9" * 40, "1.5", "", "\0"])
+def test_what_is_no_row_cannot_be_chosen(boss: Client, make: Make, chosen: str) -> None:
+    one = make()
+    answer = boss.post(
+        LIST, {"action": "take_down", "_selected_action": [str(one.pk), chosen], "index": "0"}, follow=True
+    )
+    assert "Nothing was done: what was chosen are no rows of this list" in answer.content.decode()
+    assert Service.objects.get().desired == "UP"

@@ -21,6 +21,7 @@ from replicas.web.api import repeating
 from replicas.web.api.problems import Problem
 from replicas.web.api.schemas import Error
 from replicas.web.middleware import address
+from replicas.web.numbers import whole
 
 FAILURES_MOST, FAILURES_SECONDS = 30, 60
 BODY_MOST = 1 << 20
@@ -47,7 +48,7 @@ class Token(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken:
         """The token, if it gives any right. Raises Problem."""
-        if int(request.META.get("CONTENT_LENGTH") or 0) > BODY_MOST:
+        if (whole(request.META.get("CONTENT_LENGTH")) or 0) > BODY_MOST:
             raise Problem(413, "too_large", "The body of the request is too large.")
         found = tokens.find(token)
         if found is None:

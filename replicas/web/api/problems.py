@@ -31,7 +31,7 @@ NEXT = {
     "conflict": "Look at what changed, and ask again.",
     "key_reused": "Send another request with a key of its own, and the same one only with the same body.",
     "at_work": "Ask again in some seconds, with the same key and body.",
-    "too_large": "Send less: a YAML has at most 512 KiB.",
+    "too_large": "Send less: a YAML has at most 256 KiB, and a request 1 MiB.",
     "unsupported_media_type": "Send the YAML as application/yaml, or JSON as application/json.",
     "unavailable": "Try again in some seconds.",
     "internal": "Look at the log of the control plane; this is a fault of Rollcall.",
