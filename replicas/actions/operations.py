@@ -315,6 +315,12 @@ def told_cancelled(operation: Operation) -> str:
     )
 
 
+def told_retried(operation: Operation) -> str:
+    """What follows on a retry, for whoever asked for it."""
+    thing = f"The {operation.kind.lower()} of replica {operation.replica.number} of {operation.service.name}"
+    return f"{thing} is looked at again at once; it goes on as soon as it can."
+
+
 def request_retry(operation_id: int, *, actor: str) -> Operation:
     """A person wants it now: a waiting operation goes on at once, a failed down is tried again. Raises Refused."""
     with writing():
@@ -341,6 +347,9 @@ def request_retry(operation_id: int, *, actor: str) -> Operation:
             and live_of(replica.pk) is None
         ):
             return create(replica, OperationKind.DOWN, reason=f"retry asked for by {actor}", actor=actor)
+        later = operation.replica.operations.filter(pk__gt=operation_id).order_by("-pk").first()
+        if operation.kind == OperationKind.DOWN and operation.status == S.FAILED and later is not None:
+            raise Refused(f"operation {operation_id} was retried already: operation {later.pk} is {later.status}")
         raise Refused(
             f"operation {operation_id} is {operation.status}: only a waiting operation or a failed down can be retried;"
             " a failed launch is replaced by the controller, `restart` makes it try at once"

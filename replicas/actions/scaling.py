@@ -6,6 +6,7 @@ from typing import Any
 from replicas import clock
 from replicas.actions.moves import begin_anew
 from replicas.actions.transition import change, emit, locked, writing
+from replicas.actions.versions import Conflict
 from replicas.core.autoscaler import follows_load
 from replicas.core.values import Desired
 from replicas.models import Service, ServiceVersion
@@ -13,12 +14,19 @@ from replicas.models import Service, ServiceVersion
 DECISION = "decision"  # the kind of the events that tell what the autoscaler decided from
 
 
-def scale(service_id: int, target: int, *, actor: str) -> bool:
-    """Want `target` replicas, and have the autoscaler, if there is one, leave it at that. False: no such service."""
+LOAD = "load"  # the wish that leaves the number to the autoscaler
+
+
+def scale(service_id: int, target: int, *, actor: str, expected: str = "") -> bool:
+    """Want `target` replicas, and have the autoscaler, if there is one, leave it at that. False: no such service.
+
+    `expected`: what `wish` was when it was asked for, here and below; raises Conflict when it is another one by now.
+    """
     with writing():
         service = locked(Service, service_id)
         if service is None:
             return False
+        _still(service, expected)
         pins = autoscaled(service)
         if service.target != target or service.pinned != pins:
             fixed = ", and fixed there until that is released" if pins else ""
@@ -39,12 +47,13 @@ def scale(service_id: int, target: int, *, actor: str) -> bool:
         return True
 
 
-def release(service_id: int, *, actor: str) -> bool:
+def release(service_id: int, *, actor: str, expected: str = "") -> bool:
     """Leave the number to the autoscaler again. False: there is no such service, or nobody fixed its number."""
     with writing():
         service = locked(Service, service_id)
         if service is None or not service.pinned:
             return False
+        _still(service, expected)
         return change(
             service,
             "released",
@@ -55,6 +64,20 @@ def release(service_id: int, *, actor: str) -> bool:
             pinned=False,
             scaling={},
             updated_at=clock.now(),
+        )
+
+
+def wish(service: Service) -> str:
+    """What people want of the number: the number itself, or LOAD."""
+    return LOAD if not service.pinned and autoscaled(service) else str(service.target)
+
+
+def _still(service: Service, expected: str) -> None:
+    now = wish(service)
+    if expected and now != expected:
+        left = "its number is left to the load" if now == LOAD else f"{now} are wanted"
+        raise Conflict(
+            f"service {service.name} was scaled meanwhile: {left} by now. Scale it again if that is not what you want"
         )
 
 

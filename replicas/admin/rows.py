@@ -249,7 +249,7 @@ class OperationAdmin(Looking):
     @admin.action(description="Retry now", permissions=["operate"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Operation]) -> None:
         """Let waits go on at once, and try failed downs again."""
-        self._each(request, queryset, operations.request_retry, "goes on at once")
+        self._each(request, queryset, operations.request_retry, "is looked at again at once")
 
     def _each(self, request: HttpRequest, queryset: QuerySet[Operation], act: Any, verb: str) -> None:
         done: list[str] = []

@@ -21,7 +21,7 @@ from replicas.web.replies import done, invalid, refused
 T = TypeVar("T", str, int)
 NAMED = 5  # of those that refused; the pages show the rest
 SERVICES = {"restart": "restart", "scale": "are scaled", "down": "are taken down"}
-OPERATIONS = {"cancel": "are cancelled", "retry": "go on at once"}
+OPERATIONS = {"cancel": "are cancelled", "retry": "are looked at again at once"}
 
 
 class No(Exception):
@@ -116,4 +116,4 @@ def _each(
 
 def _one(did: str) -> str:
     """The words for a single thing."""
-    return {"restart": "restarts", "go on at once": "goes on at once"}.get(did, did.replace("are ", "is ", 1))
+    return {"restart": "restarts"}.get(did, did.replace("are ", "is ", 1))

@@ -25,11 +25,11 @@ from replicas.web.replies import done, refused, service_or_404
 from replicas.web.versions import version_or_404
 
 PAST = {
-    "created": "created",
-    "updated": "updated",
-    "revived": "brought up again",
-    "scaled": "scaled",
-    "unchanged": "unchanged",
+    "created": "{name} is created as version {number}; its replicas are launched now.",
+    "updated": "{name} is updated: version {number} takes over as the update goes on.",
+    "revived": "{name} is brought up again, as version {number}.",
+    "scaled": "{name} is scaled: version {number} stays.",
+    "unchanged": "{name} is unchanged: version {number} stays.",
 }
 
 
@@ -113,6 +113,8 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, name: str) -> HttpResponse:
     """Another version of a service, from the text of its active one or of `?version=N`."""
+    if request.method == "POST" and not Service.objects.filter(name=name).exists():
+        return _gone(request, name)
     service = service_or_404(name)
     if request.method == "POST":
         form = SpecForm(request.POST)
@@ -167,6 +169,9 @@ def _carry_out(request: HttpRequest, form: SpecForm, verdict: Verdict, service: 
     if verdict.proposal is None:
         return _editor(request, form, verdict, service, status=422)
     data = form.cleaned_data
+    if service is not None and data["of"] not in (None, service.pk):
+        anew = f"service {service.name} was forgotten and made anew meanwhile; look at what it is now and apply again"
+        return _editor(request, form, verdict, service, status=409, conflict=anew)
     expected = data["over"] if data["over"] is not None else data["expected"]
     if service is None:
         expected = verdict.active
@@ -181,9 +186,19 @@ def _carry_out(request: HttpRequest, form: SpecForm, verdict: Verdict, service: 
         return _editor(request, form, Verdict(errors=[_fault(str(error))], name=verdict.name), service, status=422)
     name = applied.service.name
     # The tag tells the browser that the draft which it keeps for this address was sent.
-    said = f"{name} is {PAST[applied.change]}: version {applied.version.number} is active."
+    said = PAST[applied.change].format(name=name, number=applied.version.number)
     messages.success(request, said, extra_tags=request.get_full_path())
     return redirect("service", name=name)
+
+
+def _gone(request: HttpRequest, name: str) -> HttpResponse:
+    """The text for a service that was forgotten while it was edited, as one for a new service."""
+    form = SpecForm(request.POST)
+    told = (
+        f"there is no service {name} any more: it was forgotten after it was taken down. Your text is kept here, and"
+        " Create makes the service anew from it"
+    )
+    return _editor(request, form, judge(form, name), None, status=409, conflict=told, gone=name)
 
 
 def _editor(
@@ -194,12 +209,14 @@ def _editor(
     *,
     status: int = 200,
     conflict: str = "",
+    gone: str = "",
     of: ServiceVersion | None = None,
 ) -> HttpResponse:
     current = service_or_404(service.name) if service and conflict else service
     context = {
         "form": form,
-        "values": form.data if form.is_bound else form.initial,
+        "values": (form.data.dict() | ({"name": gone} if gone else {})) if form.is_bound else form.initial,
+        "gone": gone,
         "verdict": verdict,
         "service": current,
         "conflict": conflict,

@@ -13,7 +13,13 @@ from replicas.models import Service
 BULK_MOST = 500  # things that one post acts on
 
 
-class ScaleForm(forms.Form):
+class ReleaseForm(forms.Form):
+    """`expected`: what `scaling.wish` was when it was asked for; without it whatever it is."""
+
+    expected = forms.CharField(max_length=20, required=False)
+
+
+class ScaleForm(ReleaseForm):
     """How many replicas are wanted."""
 
     target = forms.IntegerField(min_value=0, max_value=MOST_REPLICAS)
@@ -162,12 +168,14 @@ class SpecText(forms.CharField):
 class SpecForm(forms.Form):
     """A YAML text that is to become a version.
 
-    `expected` is the version that the text was made from; `over` a newer one that the user has seen and wants replaced.
+    `expected` is the version that the text was made from, of the service with the id `of`: another one may have its
+    name by now; `over` is a newer version that the user has seen and wants replaced.
     """
 
     text = SpecText()
     name = forms.CharField(max_length=200, required=False)
     message = forms.CharField(max_length=500, required=False)
+    of = forms.IntegerField(min_value=1, required=False)
     expected = forms.IntegerField(min_value=0, required=False)
     over = forms.IntegerField(min_value=0, required=False)
 

@@ -137,16 +137,17 @@ def discard(proposal: Proposal) -> None:
         drop(proposal.draft.uid)
 
 
-def scale(service: Service, target: int, *, actor: str) -> None:
-    """Want `target` replicas. Raises IntakeError, see `check_scale`."""
+def scale(service: Service, target: int, *, actor: str, expected: str = "") -> None:
+    """Want `target` replicas. Raises IntakeError, see `check_scale`; Conflict when the wish is not `expected`."""
     check_scale(service, target)
-    if not services.scale(service.pk, target, actor=actor):
+    if not services.scale(service.pk, target, actor=actor, expected=expected):
         raise IntakeError(f"Service {service.name} is gone. Look again at what there is.")
 
 
-def release(service: Service, *, actor: str) -> None:
-    """Leave the number of replicas to the autoscaler again. Raises IntakeError where nobody fixed it."""
-    if not scaling.release(service.pk, actor=actor):
+def release(service: Service, *, actor: str, expected: str = "") -> None:
+    """Leave the number of replicas to the autoscaler again. Raises IntakeError where nobody fixed it; Conflict as
+    `scale`."""
+    if not scaling.release(service.pk, actor=actor, expected=expected):
         raise IntakeError(
             f"The number of replicas of {service.name} is not fixed by hand. There is nothing to release."
         )

@@ -4,15 +4,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from replicas.actions import operations, services
+from replicas.actions import operations, scaling, services
 from replicas.actions import replicas as replica_actions
-from replicas.core.autoscaler import follows_load
 from replicas.core.values import ReplicaState
 from replicas.core.wording import sentence, some
 from replicas.models import Service
 from replicas.web import intake
 from replicas.web.access import OPERATE, allowed
-from replicas.web.forms import PurgeForm, RestartForm, ScaleForm
+from replicas.web.forms import PurgeForm, ReleaseForm, RestartForm, ScaleForm
 from replicas.web.replies import Undo, done, invalid, refused, service_or_404
 
 
@@ -24,20 +23,23 @@ def scale(request: HttpRequest, name: str) -> HttpResponse:
     form = ScaleForm(request.POST)
     if not form.is_valid():
         return invalid(request, form, to=to)
-    target, undo = form.cleaned_data["target"], _as_before(service)
+    target, expected = form.cleaned_data["target"], form.cleaned_data["expected"]
+    undo = _as_before(service, target)
     try:
-        intake.scale(service, target, actor=request.user.get_username())
+        intake.scale(service, target, actor=request.user.get_username(), expected=expected)
     except intake.IntakeError as error:
         return refused(request, str(error), to=to)
+    except services.Conflict as conflict:
+        return refused(request, sentence(conflict), to=to)
     return done(request, f"{name} is to have {some(target)}.", to=to, undo=undo if target != service.target else None)
 
 
-def _as_before(service: Service) -> Undo:
-    """What takes a scaling back: the earlier target, or leaving it to the load where that had it."""
-    load = service.version is not None and follows_load(service.version.spec)
-    if load and not service.pinned:
-        return Undo(reverse("release", args=[service.name]), {})
-    return Undo(reverse("scale", args=[service.name]), {"target": service.target})
+def _as_before(service: Service, target: int) -> Undo:
+    """What takes a scaling to `target` back: the earlier number, or leaving it to the load where that had it. Nothing
+    is taken back of what somebody else wants by then."""
+    if scaling.wish(service) == scaling.LOAD:
+        return Undo(reverse("release", args=[service.name]), {"expected": target})
+    return Undo(reverse("scale", args=[service.name]), {"target": service.target, "expected": target})
 
 
 @allowed(OPERATE)
@@ -45,11 +47,16 @@ def _as_before(service: Service) -> Undo:
 def release(request: HttpRequest, name: str) -> HttpResponse:
     """Leave the number of replicas to the autoscaler again."""
     service, to = service_or_404(name), reverse("service", args=[name])
+    form = ReleaseForm(request.POST)
+    if not form.is_valid():
+        return invalid(request, form, to=to)
     try:
-        intake.release(service, actor=request.user.get_username())
+        intake.release(service, actor=request.user.get_username(), expected=form.cleaned_data["expected"])
     except intake.IntakeError as error:
         return refused(request, str(error), to=to)
-    undo = Undo(reverse("scale", args=[name]), {"target": service.target})
+    except services.Conflict as conflict:
+        return refused(request, sentence(conflict), to=to)
+    undo = Undo(reverse("scale", args=[name]), {"target": service.target, "expected": scaling.LOAD})
     return done(request, f"The load decides again how many replicas {name} has.", to=to, undo=undo)
 
 
@@ -127,4 +134,4 @@ def retry(request: HttpRequest, operation_id: int) -> HttpResponse:
         operation = operations.request_retry(operation_id, actor=request.user.get_username())
     except operations.Refused as refusal:
         return refused(request, sentence(refusal), to=to)
-    return done(request, f"Operation {operation.pk} goes on at once.", to=to)
+    return done(request, operations.told_retried(operation), to=to)

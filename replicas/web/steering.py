@@ -27,12 +27,18 @@ def _steering(act: Callable[..., Rollout], said: str, back: str = "") -> View:
         form = SteerForm(request.POST)
         if not form.is_valid():
             return invalid(request, form, to=to)
+        before = rollouts.latest(service.pk)
         try:
             rollout = act(service.pk, actor=request.user.get_username(), expected=form.cleaned_data["rollout"])
         except (Refused, Conflict) as error:
             return refused(request, sentence(error), to=to)
         undo = Undo(reverse(back, args=[name]), {"rollout": rollout.pk}) if back else None
-        return done(request, said.format(name=name, version=rollout.to_version), to=to, undo=undo)
+        return done(
+            request,
+            said.format(name=name, version=rollout.to_version, good=before.good_version if before else 0),
+            to=to,
+            undo=undo,
+        )
 
     return view
 
@@ -40,7 +46,9 @@ def _steering(act: Callable[..., Rollout], said: str, back: str = "") -> View:
 pause = _steering(rollouts.pause, "The rollout of {name} to version {version} is paused.", "resume")
 resume = _steering(rollouts.resume, "The rollout of {name} to version {version} goes on.", "pause")
 promote = _steering(rollouts.promote, "Version {version} of {name} is promoted.")
-abort = _steering(rollouts.abort, "The rollout of {name} is given up: version {version} goes back.")
+abort = _steering(
+    rollouts.abort, "The rollout of {name} is given up: it goes back to version {good}, as version {version}."
+)
 
 
 def of_target(rollout: Rollout) -> str:
@@ -68,7 +76,8 @@ def rollback(request: HttpRequest, name: str) -> HttpResponse:
         )
     except (Refused, Conflict) as error:
         return refused(request, sentence(error), to=to)
-    return done(request, f"{name} goes back, as version {rollout.to_version}{of_target(rollout)}.", to=to)
+    back = f" to version {data['version']}" if data["version"] else ""
+    return done(request, f"{name} goes back{back}, as version {rollout.to_version}{of_target(rollout)}.", to=to)
 
 
 @allowed(SEE)

@@ -163,7 +163,7 @@ function offer(found) {
   show(node, true);
 }
 
-const FIELDS = ["text", "name", "message", "expected"].filter((name) => form.elements[name]);
+const FIELDS = ["text", "name", "message", "of", "expected"].filter((name) => form.elements[name]);
 const fields = () => Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value]));
 const draft = new Draft(page.user, fields(), Boolean(page.verdict));
 const editor = prepareAce();

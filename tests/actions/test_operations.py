@@ -223,7 +223,7 @@ def test_retry_makes_a_wait_due_and_tries_a_failed_down_again():
     operations.settle(owned, S.FAILED, "cleanup_failed", reason="busy", usage=NOTHING)
     again = operations.request_retry(down.pk, actor="ann")
     assert again.pk != down.pk
-    with pytest.raises(Refused, match="only a waiting"):
+    with pytest.raises(Refused, match=f"was retried already: operation {again.pk} is QUEUED"):
         operations.request_retry(down.pk, actor="ann")
 
 

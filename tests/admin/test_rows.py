@@ -202,7 +202,7 @@ def test_hastening_operations(boss: Client, service: Service) -> None:
     claimed.refresh_from_db()
     due = claimed.retry_at
     answer = act(boss, "operation", "retry", claimed)
-    assert messages(answer) == [f"operation {claimed.pk}: goes on at once."]
+    assert messages(answer) == [f"operation {claimed.pk}: is looked at again at once."]
     claimed.refresh_from_db()
     assert claimed.retry_at < due
 

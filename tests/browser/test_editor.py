@@ -32,7 +32,7 @@ def test_a_service_is_made_from_an_example(visit: Visit, name: str) -> None:
         expect(page.locator("#changes")).to_contain_text("2 replicas on the provider local")
         page.get_by_role("button", name="Create").click()
         expect(page.locator("h1")).to_contain_text(name)
-        expect(page.locator(".toast")).to_contain_text(f"{name} is created: version 1 is active.")
+        expect(page.locator(".toast")).to_contain_text(f"{name} is created as version 1")
 
 
 def test_faults_appear_at_their_lines_and_go(visit: Visit, name: str) -> None:
@@ -93,6 +93,10 @@ def test_an_edit_meets_somebody_elses(visit: Visit, clerk: Scribe, name: str) ->
         expect(page.locator("#meanwhile")).to_contain_text("bob made version 2 meanwhile.")
         page.get_by_role("button", name="Apply").click()
         expect(page.get_by_role("alert")).to_contain_text("is at version 2 by now, not 1")
+        page.get_by_label("Why").fill("mine is better")
+        page.get_by_label("Why").press("Enter")  # it does not apply over another version by itself
+        expect(page.get_by_role("alert")).to_contain_text("is at version 2 by now, not 1")
+        expect(page.get_by_label("Why")).to_have_value("mine is better")
         page.get_by_text("What version 2 says").click()
         expect(page.locator(".notice .code")).to_contain_text("replicas: 9")
         expect(page.locator(".ace_content")).to_contain_text("replicas: 3")

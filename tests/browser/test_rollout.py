@@ -145,7 +145,7 @@ def bring_back(page: Page, lines: list[str]) -> None:
     expect(asked.locator("#plan")).to_contain_text("2 replicas of version 4 are launched; 2 older ones")
     asked.get_by_label("Why").fill("the evening has come")
     asked.get_by_role("button", name="Roll back").click()
-    expect(page.locator("#toasts")).to_contain_text("parrot goes back, as version 4.")
+    expect(page.locator("#toasts")).to_contain_text("parrot goes back to version 2, as version 4.")
     page.get_by_role("link", name="parrot").click()
 
 

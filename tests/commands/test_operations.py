@@ -92,7 +92,7 @@ def test_hastens_a_launch_that_waits(run: Run, yaml: Path, controller: Lease) ->
     operation.refresh_from_db()
     due = operation.retry_at
     result = run("operations", "--retry", operation.pk)
-    assert (result.code, result.out) == (0, f"Operation {operation.pk} (launch of web/1) goes on at once.\n")
+    assert (result.code, result.out) == (0, f"Operation {operation.pk} (launch of web/1) is looked at again at once.\n")
     operation.refresh_from_db()
     assert operation.retry_at < due
 
@@ -106,7 +106,7 @@ def test_tries_a_failed_down_again(run: Run, yaml: Path, controller: Lease) -> N
     assert again.pk > failed.pk
     assert (result.code, result.out) == (
         0,
-        f"Operation {failed.pk} (down of web/1) goes on at once as operation {again.pk}.\n",
+        f"Operation {failed.pk} (down of web/1) is looked at again at once as operation {again.pk}.\n",
     )
 
 

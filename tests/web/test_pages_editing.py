@@ -31,7 +31,7 @@ def check(source: str, **more: str) -> dict[str, Any]:
 def test_a_text_becomes_a_service_of_its_maker() -> None:
     answer = browser("deployer").post("/new", {"text": text("shop"), "message": "first try"}, follow=True)
     assert answer.redirect_chain == [("/services/shop/", 302)]
-    assert "shop is created: version 1 is active." in answer.content.decode()
+    assert "shop is created as version 1; its replicas are launched now." in answer.content.decode()
     service = Service.objects.get()
     assert (service.owner, service.target) == (person("deployer"), 2)
     assert Event.objects.get(trigger="created", kind="service").actor == "deployer"
@@ -67,7 +67,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
 def test_what_was_taken_down_can_be_made_anew() -> None:
     services.take_down(deployed("shop").pk, purge=False, actor="ann")
     answer = browser("deployer").post("/new", {"text": text("shop", replicas=3)}, follow=True)
-    assert "shop is brought up again: version 2 is active." in answer.content.decode()
+    assert "shop is brought up again, as version 2." in answer.content.decode()
     assert Service.objects.get().target == 3
 
 
@@ -78,14 +78,43 @@ def test_the_editor_starts_with_the_active_text_and_applies_the_next() -> None:
     assert "exec python server.py" in page
     assert 'name="expected" value="1"' in page
     answer = client.post("/services/shop/edit", {"text": text("shop", replicas=5), "expected": "1"}, follow=True)
-    assert "shop is updated: version 2 is active." in answer.content.decode()
+    assert "shop is updated: version 2 takes over as the update goes on." in answer.content.decode()
     assert Service.objects.get().target == 5
+
+
+def test_an_edit_is_no_edit_of_another_service_of_the_same_name() -> None:
+    mine = {"text": text("shop", replicas=5), "expected": "1", "of": str(deployed("shop").pk)}
+    Service.objects.all().delete()
+    other = applied(text("shop", replicas=4), actor="bob").service
+    client = browser("deployer")
+    conflict = client.post("/services/shop/edit", mine)
+    page = conflict.content.decode()
+    assert conflict.status_code == 409
+    assert "was forgotten and made anew meanwhile" in page
+    assert f'name="of" value="{other.pk}"' in page
+    assert Service.objects.get().target == 4
+    assert client.post("/services/shop/edit", mine | {"of": str(other.pk), "over": "1"}).status_code == 302
+
+
+def test_the_text_for_a_service_that_was_forgotten_becomes_one_for_a_new_service() -> None:
+    mine = {"text": text("shop", replicas=5), "expected": "1", "of": str(deployed("shop").pk), "message": "for today"}
+    Service.objects.all().delete()
+    client = browser("deployer")
+    answer = client.post("/services/shop/edit", mine)
+    page = answer.content.decode()
+    assert answer.status_code == 409
+    assert "There is no service shop any more" in page
+    assert "replicas: 5" in page
+    assert 'action="/new"' in page
+    assert 'name="name" maxlength="200" value="shop"' in page
+    assert "for today" in page
+    assert client.get("/services/shop/edit").status_code == 404
 
 
 def test_applying_the_same_again_changes_nothing() -> None:
     deployed("shop")
     answer = browser("deployer").post("/services/shop/edit", {"text": text("shop"), "expected": "1"}, follow=True)
-    assert "shop is unchanged: version 1 is active." in answer.content.decode()
+    assert "shop is unchanged: version 1 stays." in answer.content.decode()
     assert Service.objects.get().last_version == 1
 
 

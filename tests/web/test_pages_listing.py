@@ -182,7 +182,7 @@ def test_an_undo_of_a_scaling_goes_back_to_the_earlier_target() -> None:
     deployed(replicas=2)
     client = browser("operator")
     scaled = client.post("/services/web/scale", {"target": "5"}, headers={"Accept": "application/json"}).json()
-    assert scaled["undo"] == {"action": "/services/web/scale", "fields": {"target": 2}}
+    assert scaled["undo"] == {"action": "/services/web/scale", "fields": {"target": 2, "expected": 5}}
     client.post(scaled["undo"]["action"], scaled["undo"]["fields"])
     assert Service.objects.get().target == 2
     again = client.post("/services/web/scale", {"target": "2"}, headers={"Accept": "application/json"}).json()
@@ -194,9 +194,37 @@ def test_an_undo_leaves_the_number_to_the_load_where_that_had_it() -> None:
     applied(text().replace("  replicas: 2\n", policy))
     client, asked = browser("operator"), {"headers": {"Accept": "application/json"}}
     undo = client.post("/services/web/scale", {"target": "3"}, **asked).json()["undo"]
-    assert undo == {"action": "/services/web/release", "fields": {}}
+    assert undo == {"action": "/services/web/release", "fields": {"expected": 3}}
     redo = client.post(undo["action"], undo["fields"], **asked).json()["undo"]
     assert not Service.objects.get().pinned
-    assert redo == {"action": "/services/web/scale", "fields": {"target": 3}}
+    assert redo == {"action": "/services/web/scale", "fields": {"target": 3, "expected": "load"}}
     client.post(redo["action"], redo["fields"])
     assert (Service.objects.get().pinned, Service.objects.get().target) == (True, 3)
+
+
+def test_an_undo_takes_back_nothing_that_somebody_else_wants_by_then() -> None:
+    deployed(replicas=3)
+    client, asked = browser("operator"), {"headers": {"Accept": "application/json"}}
+    first = client.post("/services/web/scale", {"target": "4"}, **asked).json()["undo"]
+    second = client.post("/services/web/scale", {"target": "6"}, **asked).json()["undo"]
+    refused = client.post(first["action"], first["fields"], **asked)
+    assert refused.status_code == 409
+    assert "scaled meanwhile: 6 are wanted by now" in refused.json()["message"]
+    assert Service.objects.get().target == 6
+    client.post(second["action"], second["fields"])
+    assert Service.objects.get().target == 4
+    client.post(first["action"], first["fields"])
+    assert Service.objects.get().target == 3
+
+
+def test_an_undo_of_a_release_or_to_one_leaves_a_number_set_meanwhile() -> None:
+    policy = "  replica_policy:\n    min_replicas: 1\n    max_replicas: 4\n    target_qps_per_replica: 5\n"
+    applied(text().replace("  replicas: 2\n", policy))
+    client, asked = browser("operator"), {"headers": {"Accept": "application/json"}}
+    undo = client.post("/services/web/scale", {"target": "3"}, **asked).json()["undo"]
+    client.post("/services/web/scale", {"target": "4"})
+    assert client.post(undo["action"], undo["fields"], **asked).status_code == 409
+    redo = client.post("/services/web/release", **asked).json()["undo"]
+    client.post("/services/web/scale", {"target": "2"})
+    assert client.post(redo["action"], redo["fields"], **asked).status_code == 409
+    assert (Service.objects.get().pinned, Service.objects.get().target) == (True, 2)

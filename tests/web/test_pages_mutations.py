@@ -159,7 +159,7 @@ def test_a_number_fixed_by_hand_is_released() -> None:
     service.refresh_from_db()
     assert service.pinned
     answer = post("/services/web/release")
-    undo = {"action": "/services/web/scale", "fields": {"target": 3}}
+    undo = {"action": "/services/web/scale", "fields": {"target": 3, "expected": "load"}}
     said = "The load decides again how many replicas web has."
     assert answer.json() == {"level": "success", "message": said, "undo": undo}
     service.refresh_from_db()

@@ -104,7 +104,7 @@ def test_a_double_click_on_abort_goes_back_once() -> None:
     moving()
     seen = str(latest().pk)
     first, second = post("rollout/abort", {"rollout": seen}), post("rollout/abort", {"rollout": seen})
-    assert first.json()["message"] == "The rollout of web is given up: version 3 goes back."
+    assert first.json()["message"] == "The rollout of web is given up: it goes back to version 1, as version 3."
     assert second.status_code == 409
     assert Service.objects.get().last_version == 3
 
@@ -129,7 +129,7 @@ def test_a_rollback_says_that_it_changes_how_many_are_wanted() -> None:
     services.scale(service.pk, 5, actor="ann")
     applied(text().replace("server.py", "other.py"))
     said = post("rollback", {"version": "1", "expected": "2"}).json()["message"]
-    assert said == f"web goes back, as version 3, with 5 replicas instead of {wanted(latest())}."
+    assert said == f"web goes back to version 1, as version 3, with 5 replicas instead of {wanted(latest())}."
 
 
 def wanted(rollout: Rollout) -> int:
@@ -142,7 +142,7 @@ def wanted(rollout: Rollout) -> int:
 def test_rollback_makes_an_old_version_the_next() -> None:
     moving()
     answer = post("rollback", {"version": "1", "message": "it was slow", "expected": "2"})
-    assert answer.json() == {"level": "success", "message": "web goes back, as version 3."}
+    assert answer.json() == {"level": "success", "message": "web goes back to version 1, as version 3."}
     version = ServiceVersion.objects.get(number=3)
     assert (version.text, version.message, version.created_by) == (text(), "it was slow", "root")
     assert "In place: 1 replica is adopted by version 3 and goes on as it is; none is replaced." in version.plan

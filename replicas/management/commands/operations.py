@@ -42,7 +42,7 @@ class Command(Verb):
             self._known(retry)
             operation = operations.request_retry(retry, actor=actor())
             again = f" as operation {operation.pk}" if operation.pk != retry else ""
-            self.say(f"Operation {retry} ({_what(operation)}) goes on at once{again}.")
+            self.say(f"Operation {retry} ({_what(operation)}) is looked at again at once{again}.")
         else:
             self._list(options["all"], options["json"])
             return
