@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from replicas.core.spec.kinds import MOST_REPLICAS
 from replicas.core.values import Desired
 from replicas.models import Service, ServiceVersion
+from replicas.web.numbers import WholeField
 
 TEXT_MOST = 512 * 1024  # characters; the parser has its own, tighter limits and says which one was passed
 
@@ -40,7 +41,7 @@ class ServiceForm(forms.ModelForm):
         show_hidden_initial=True,
         help_text="DOWN takes the service down; UP brings it up again.",
     )
-    target = forms.IntegerField(
+    target = WholeField(
         min_value=0,
         max_value=MOST_REPLICAS,
         show_hidden_initial=True,
@@ -60,7 +61,7 @@ class ServiceForm(forms.ModelForm):
         help_text="Only they, and who may act on services of others, act on it; on nobody's, everybody who may act.",
     )
     message = forms.CharField(max_length=500, required=False, help_text="Why, for the history.")
-    expected = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
+    expected = WholeField(min_value=0, required=False, widget=forms.HiddenInput)
 
     may_deploy = True
 

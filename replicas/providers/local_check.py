@@ -14,6 +14,7 @@ _ANYWHERE = Path("/")
 ELSEWHERE = "needs another provider"
 UNITS = {"": 1 << 30, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "B": 1}
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
+LONGEST_TEXT = (128 << 10) - 1  # bytes: MAX_ARG_STRLEN of Linux without the NUL at its end
 POOL = "a pool of workers, which has no endpoint,"
 TASK_FIELDS = {
     "volumes": "a volume",
@@ -33,7 +34,7 @@ MACHINE_FIELDS = (
 
 def complaints(spec: Mapping[str, Any]) -> list[str]:
     """Sentences that each name a field and why this provider cannot carry it."""
-    found = [*_task(spec), *_mounts(spec), *_resources(spec.get("resources") or {})]
+    found = [*_task(spec), *_lengths(spec), *_mounts(spec), *_resources(spec.get("resources") or {})]
     if not spec.get("run"):
         found.append("run: is missing, and it is what a replica is: add the command that serves")
     from replicas.core.spec import Spec, hardcoded_port  # not needed to launch: spares each worker the parser
@@ -54,6 +55,18 @@ def _task(spec: Mapping[str, Any]) -> list[str]:
     policy = service.get("replica_policy") or {}
     found += [f"service.replica_policy.{name}: a mix with spot {ELSEWHERE}" for name in FALLBACKS if policy.get(name)]
     return found + [f"service.{name}: {POOL} {ELSEWHERE}" for name in ("pool", "workers") if service.get(name)]
+
+
+def _lengths(spec: Mapping[str, Any]) -> list[str]:
+    """What Linux would not hand to a process: each argument and each variable has so many bytes at most."""
+    texts = {name: str(spec.get(name) or "") for name in ("setup", "run")}
+    texts |= {f"envs.{name}": f"{name}={value}" for name, value in (spec.get("envs") or {}).items()}
+    return [
+        f"{field}: has {size_of} bytes, and a process is given at most {LONGEST_TEXT}: keep it in a file, which a"
+        " workdir or file_mounts brings along"
+        for field, text in texts.items()
+        if (size_of := len(text.encode())) > LONGEST_TEXT
+    ]
 
 
 def _mounts(spec: Mapping[str, Any]) -> list[str]:

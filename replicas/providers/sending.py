@@ -3,11 +3,14 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+from replicas.providers.courier import of_the_link
 
 COURIER = Path(__file__).with_name("courier.py")
 START_SECONDS = 20.0  # for loading the libraries, on a machine that is busy
@@ -46,8 +49,9 @@ def kind_of(url: str) -> str:
     return "webhook" if url.partition("://")[0].lower() in WEBHOOK_SCHEMES else "apprise"
 
 
-def check(kind: str, url: str) -> str:
-    """What of the address may be shown: it may hold a password anywhere else. Raises Unusable."""
+def check(kind: str, url: str, *, link_local: bool = False) -> str:
+    """What of the address may be shown: it may hold a password anywhere else. `link_local`: it may be an address of
+    the link. Raises Unusable."""
     if len(url) > LONGEST_URL or not url.isprintable() or " " in url:
         raise Unusable(f"an address has at most {LONGEST_URL} characters, without spaces")
     try:
@@ -60,8 +64,22 @@ def check(kind: str, url: str) -> str:
     if kind == "webhook":
         if scheme not in WEBHOOK_SCHEMES or not host:
             raise Unusable("a webhook is an address that begins with https:// or http:// and names a host")
-        return f"{scheme}://{host}{f':{port}' if port else ''}/…"
+        if not link_local and (near := _of_the_link(host)):
+            raise Unusable(
+                f"{near} is an address of the link or of a cloud's metadata: ROLLCALL_NOTICE_LINK_LOCAL=1 allows that"
+            )
+        shown = f"[{host}]" if ":" in host else host
+        return f"{scheme}://{shown}{f':{port}' if port else ''}/…"
     return _checked_apprise(scheme, parts)
+
+
+def _of_the_link(host: str) -> str:
+    """The address that a host of digits is, in any of its spellings, if it is one of the link; no name is looked up."""
+    try:
+        found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return ""
+    return next((str(entry[4][0]) for entry in found if of_the_link(str(entry[4][0]))), "")
 
 
 def _checked_apprise(scheme: str, parts: SplitResult) -> str:

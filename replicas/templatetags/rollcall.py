@@ -39,6 +39,12 @@ def marked(text: object) -> SafeString:
     return mark_safe(_marked(escape(text)))  # noqa: S308  (escaped above, and the marks are ours)
 
 
+@register.filter
+def spaced(text: object) -> str:
+    """The words of a value that is written with underscores."""
+    return str(text).replace("_", " ")
+
+
 def _marked(html: str) -> str:
     """The HTML with each unseen character in an element that shows its code; no attribute may hold text from outside.
 

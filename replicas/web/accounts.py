@@ -1,10 +1,13 @@
 """Signing in, the password, and the tokens that scripts of the user have: Django's views with our pages."""
 
+import logging
 from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import views
+from django.contrib.auth.forms import AuthenticationForm
+from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
@@ -20,8 +23,34 @@ from replicas.core.values import Scope
 from replicas.models import ApiToken
 from replicas.web.access import DEPLOY, OPERATE, SEE, allowed, refusal
 from replicas.web.forms import TokenForm
+from replicas.web.middleware import address
+from replicas.web.throttle import Failures
 
+log = logging.getLogger(__name__)
+FAILURES = Failures("sign-in", most=10, seconds=60)
 NEEDS = {Scope.READ: SEE, Scope.OPERATE: OPERATE, Scope.DEPLOY: DEPLOY}
+
+
+class SignIn(AuthenticationForm):
+    """Name and password. After some wrong ones of a name none is looked at for a while, from that address."""
+
+    def clean(self) -> dict[str, Any]:
+        """See AuthenticationForm."""
+        whose = f"{address(self.request)} {str(self.cleaned_data.get('username', '')).lower()}"
+        if FAILURES.too_many(whose):
+            raise ValidationError(
+                f"There were {FAILURES.most} wrong passwords for this name. Wait for {FAILURES.seconds} seconds, and"
+                " try again.",
+                code="throttled",
+            )
+        try:
+            data: dict[str, Any] = super().clean()
+        except ValidationError:
+            FAILURES.note(whose)
+            log.warning("a sign-in as %r from %s failed", whose.partition(" ")[2], address(self.request) or "nowhere")
+            raise
+        FAILURES.forget(whose)
+        return data
 
 
 class Login(views.LoginView):
@@ -29,6 +58,7 @@ class Login(views.LoginView):
 
     template_name = "account/login.html"
     redirect_authenticated_user = True
+    authentication_form = SignIn
 
 
 class PasswordChange(views.PasswordChangeView):
@@ -53,7 +83,7 @@ class PasswordChange(views.PasswordChangeView):
 def tokens(request: HttpRequest) -> HttpResponse:
     """The user's tokens; a new one is shown in the answer that makes it, and never again."""
     form, text, made = TokenForm(request.POST or None, scopes=scopes(request)), "", None
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and form.is_valid() and not _named(request, form):
         data = form.cleaned_data
         expires_at = clock.now() + timedelta(days=data["days"]) if data["days"] else None
         scope, services = Scope(data["scope"]), data["services"]
@@ -68,6 +98,19 @@ def tokens(request: HttpRequest) -> HttpResponse:
         "tokens": [(token, actions.state(token, now)) for token in rows],
     }
     return render(request, "account/tokens.html", context, status=400 if form.errors else 200)
+
+
+def _named(request: HttpRequest, form: TokenForm) -> bool:
+    """Whether a token of theirs has the name already, which the form tells: a page that is loaded again posts again."""
+    now = clock.now()
+    mine = ApiToken.objects.filter(owner=request.user.pk, name=form.cleaned_data["name"])
+    taken = any(actions.state(token, now) == "ACTIVE" for token in mine)
+    if taken:
+        form.add_error(
+            "name",
+            "You have a token of this name, whose text was shown when it was made. Revoke it, or choose another name.",
+        )
+    return taken
 
 
 def scopes(request: HttpRequest) -> list[Scope]:

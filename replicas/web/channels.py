@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -89,7 +90,7 @@ def add(request: HttpRequest) -> HttpResponse:
             data["name"],
             kind,
             data["url"],
-            sending.check(kind, data["url"]),
+            sending.check(kind, data["url"], link_local=settings.ROLLCALL.notice_link_local),
             service=data["service"],
             occasions=data["occasions"],
             actor=request.user.get_username(),

@@ -9,6 +9,7 @@ from django.core.validators import ProhibitNullCharactersValidator
 from replicas.core.spec.kinds import MOST_REPLICAS
 from replicas.core.values import Occasion, Scope
 from replicas.models import Service
+from replicas.web.numbers import WholeField
 
 BULK_MOST = 500  # things that one post acts on
 
@@ -22,27 +23,27 @@ class ReleaseForm(forms.Form):
 class ScaleForm(ReleaseForm):
     """How many replicas are wanted."""
 
-    target = forms.IntegerField(min_value=0, max_value=MOST_REPLICAS)
+    target = WholeField(min_value=0, max_value=MOST_REPLICAS)
 
 
 class RestartForm(forms.Form):
     """`expected`: the version that was active when the page was drawn, so that a double click restarts once."""
 
-    expected = forms.IntegerField(min_value=0)
+    expected = WholeField(min_value=0)
 
 
 class SteerForm(forms.Form):
     """`rollout`: the id of the rollout that the page showed, so that a late click does not meet another one."""
 
-    rollout = forms.IntegerField(min_value=1, required=False)
+    rollout = WholeField(min_value=1, required=False)
 
 
 class RollbackForm(forms.Form):
     """`version`: where to go back to, without it the last good one; `expected`: the version that was active."""
 
-    version = forms.IntegerField(min_value=1, required=False)
+    version = WholeField(min_value=1, required=False)
     message = forms.CharField(max_length=500, required=False)
-    expected = forms.IntegerField(min_value=0, required=False)
+    expected = WholeField(min_value=0, required=False)
 
 
 class PurgeForm(forms.Form):
@@ -76,7 +77,7 @@ class BulkServicesForm(forms.Form):
 
     verb = forms.ChoiceField(choices=[(verb, verb) for verb in ("restart", "scale", "down")])
     names = ManyField(str)
-    target = forms.IntegerField(min_value=0, max_value=MOST_REPLICAS, required=False)
+    target = WholeField(min_value=0, max_value=MOST_REPLICAS, required=False)
 
     def clean(self) -> dict[str, Any]:
         """Scaling needs a number."""
@@ -175,9 +176,9 @@ class SpecForm(forms.Form):
     text = SpecText()
     name = forms.CharField(max_length=200, required=False)
     message = forms.CharField(max_length=500, required=False)
-    of = forms.IntegerField(min_value=1, required=False)
-    expected = forms.IntegerField(min_value=0, required=False)
-    over = forms.IntegerField(min_value=0, required=False)
+    of = WholeField(min_value=1, required=False)
+    expected = WholeField(min_value=0, required=False)
+    over = WholeField(min_value=0, required=False)
 
     def clean_text(self) -> str:
         """Browsers send carriage returns, which are no part of the text."""

@@ -1,4 +1,11 @@
-"""Numbers out of addresses: whatever stands there, they are bounded before anything is made of them."""
+"""Numbers out of addresses and forms: whatever stands there, they are bounded before anything is made of them."""
+
+import re
+from typing import Any
+
+from django import forms
+
+WHOLE = re.compile(r"[+-]?[0-9]{1,20}|", re.ASCII)
 
 
 def whole(text: str | None, least: int = 0, most: int = 2**62) -> int | None:
@@ -8,3 +15,13 @@ def whole(text: str | None, least: int = 0, most: int = 2**62) -> int | None:
     digits = text.lstrip("0") or "0"
     number = int(digits) if len(digits) <= len(str(most)) else most + 1
     return number if least <= number <= most else None
+
+
+class WholeField(forms.IntegerField):
+    """A number as people write one: Python's own reading also takes 1_0, and digits of other scripts."""
+
+    def to_python(self, value: Any) -> int | None:
+        """The number. Raises ValidationError."""
+        if isinstance(value, str) and not WHOLE.fullmatch(value.strip()):
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return super().to_python(value)

@@ -1,5 +1,6 @@
 """Over the API: apply and plan, scale, steer, roll back, restart, terminate, take down, cancel and retry."""
 
+import json
 from typing import Any
 
 import pytest
@@ -92,6 +93,16 @@ def test_files_of_the_machine_that_asks_are_refused_plainly() -> None:
 )
 def test_a_wrong_body_is_refused(body: bytes, kind: str, status: int, code: str) -> None:
     problem(Caller().post("/apply", body, kind), status, code)
+
+
+@pytest.mark.parametrize("wrong", [True, "2", 2.0, -1, 100_001, None])
+def test_a_number_is_a_number(wrong: object) -> None:
+    deployed()
+    body = json.dumps({"target": wrong}).encode()
+    found = problem(Caller().post("/services/web/scale", body, "application/json"), 400, "invalid_request")
+    assert "target" in found["message"]
+    problem(Caller().post("/services/web/scale", b'{"target": 1}', "text/html"), 415, "unsupported_media_type")
+    assert Service.objects.get().target == 2
 
 
 def test_a_misspelt_option_is_no_wish_for_something_else() -> None:

@@ -14,7 +14,7 @@ from replicas.actions import roles, tokens
 from replicas.core.values import Role, Scope
 from replicas.models import ApiToken, Service
 from replicas.web.api import problems
-from replicas.web.api.door import FAILURES_MOST, ROUTES, Route
+from replicas.web.api.door import FAILURES, ROUTES, Route
 from tests import cast
 from tests.api.caller import PREFIX, Caller, user
 from tests.web.people import browser, deployed, text
@@ -115,7 +115,7 @@ def test_use_is_noted_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_whoever_fails_often_is_told_to_wait_and_a_right_token_is_let_in() -> None:
     ann = Caller()
-    answers = [bare("Bearer rollcall_wrong", REMOTE_ADDR="192.0.2.9") for _ in range(FAILURES_MOST + 1)]
+    answers = [bare("Bearer rollcall_wrong", REMOTE_ADDR="192.0.2.9") for _ in range(FAILURES.most + 1)]
     assert {each.status_code for each in answers[:-1]} == {401}
     assert (answers[-1].status_code, answers[-1]["Retry-After"]) == (429, "60")
     assert bare("Bearer rollcall_wrong", REMOTE_ADDR="192.0.2.10").status_code == 401

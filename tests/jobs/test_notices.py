@@ -340,6 +340,7 @@ def test_what_could_do_more_than_send_is_refused(url: str) -> None:
 
 def test_of_an_address_only_what_is_no_secret_is_shown() -> None:
     assert sending.check("webhook", "https://user:pw@example.org:8443/a?b=c") == "https://example.org:8443/…"
+    assert sending.check("webhook", "http://[::1]:8443/a") == "http://[::1]:8443/…"
     assert sending.check("apprise", "mailtos://user:pw@example.org?to=a@example.org") == "mailtos://example.org/…"
     assert sending.check("apprise", "tgram://123456:token/chat") == "tgram://…"
 

@@ -55,6 +55,17 @@ def test_a_token_is_shown_once_and_works() -> None:
     assert "CI of <b>the shop</b>" in unescape(page)
 
 
+def test_the_page_loaded_again_makes_no_second_token() -> None:
+    browser = client()
+    browser.post("/tokens", NEW)
+    again = browser.post("/tokens", NEW)
+    assert again.status_code == 400
+    assert "You have a token of this name, whose text was shown when it was made." in again.content.decode()
+    browser.post(f"/tokens/{ApiToken.objects.get().pk}/revoke")
+    assert browser.post("/tokens", NEW).status_code == 200
+    assert ApiToken.objects.count() == 2
+
+
 def test_nobody_makes_a_token_that_reaches_further_than_they_may() -> None:
     browser = client(role=Role.VIEWER)
     assert ">deploy<" not in browser.get("/tokens").content.decode()

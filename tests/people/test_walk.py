@@ -86,7 +86,7 @@ TABLE: dict[str, str] = {
     "abort": OPERATE,
     "cancel": OPERATE,
     "retry": OPERATE,
-    "admin:login": PUBLIC,
+    "admin:login": STAFF,  # the dashboard's own is where one signs in
     "admin:logout": PUBLIC,
     "admin:index": STAFF,
     "admin:app_list": STAFF,

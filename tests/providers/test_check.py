@@ -164,3 +164,16 @@ def test_a_missing_run_is_told() -> None:
     spec = form()
     del spec["run"]
     assert complaints(spec) == ["run: is missing, and it is what a replica is: add the command that serves"]
+
+
+@pytest.mark.parametrize("field", ["run", "setup", "envs.LARGE"])
+def test_what_no_process_can_be_given_is_named(field: str) -> None:
+    """Linux: MAX_ARG_STRLEN."""
+    name = "LARGE=" if field == "envs.LARGE" else ""
+    for length, faults in (
+        (131071, []),
+        (131072, [f"{field}: has 131072 bytes, and a process is given at most 131071"]),
+    ):
+        text = "é" * 100 + "x" * (length - 200 - len(name))
+        spec = form(**({"envs": {"LARGE": text}} if name else {field: text}))
+        assert [each.split(": keep it")[0] for each in complaints(spec)] == faults

@@ -28,6 +28,20 @@ def test_addresses_of_the_link_are_not_asked(host: str) -> None:
         posted(f"http://{host}:9/s3cret")
 
 
+@pytest.mark.parametrize(
+    "host", ["169.254.169.254", "[::ffff:169.254.169.254]", "2852039166", "0xa9fea9fe", "[fe80::1]", "100.100.100.200"]
+)
+def test_addresses_of_the_link_are_refused_when_they_are_given(host: str) -> None:
+    with pytest.raises(sending.Unusable, match="of the link or of a cloud's metadata: ROLLCALL_NOTICE_LINK_LOCAL=1"):
+        sending.check("webhook", f"http://{host}/latest")
+    assert sending.check("webhook", f"http://{host}/latest", link_local=True) == f"http://{host}/…"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "example.org", "[::1]", "1.2.3", "a" * 70])
+def test_other_hosts_are_taken_without_a_look_up(host: str) -> None:
+    assert sending.check("webhook", f"https://{host}/x") == f"https://{host}/…"
+
+
 def test_mail_is_not_taken_to_addresses_of_the_link() -> None:
     with pytest.raises(sending.Unsent, match=r"leads to 169\.254\.169\.254"):
         posted("mailto://a:b@example.org?smtp=169.254.169.254&to=c@example.org", kind="apprise")

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandParser
 
 from replicas.actions import notices
@@ -84,9 +85,8 @@ class Command(Verb):
         about = find_service(service) if service else None
         url = (getpass.getpass("Address: ") if sys.stdin.isatty() else sys.stdin.readline()).strip()
         kind = NoticeKind(sending.kind_of(url))
-        row, key = notices.add(
-            name, kind, url, sending.check(kind, url), service=about, occasions=wanted, actor=actor()
-        )
+        shown = sending.check(kind, url, link_local=settings.ROLLCALL.notice_link_local)
+        row, key = notices.add(name, kind, url, shown, service=about, occasions=wanted, actor=actor())
         self.say(f"Channel {clean(name)} is made: {row.shown} is told of {', '.join(row.occasions)}.")
         if key:
             self.say(f"Its receiver checks signatures with this key, which is shown this once: {key}")

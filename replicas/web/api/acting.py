@@ -17,12 +17,11 @@ from replicas.models.public import Row, service_row
 from replicas.web import examples, intake
 from replicas.web.access import service_of
 from replicas.web.api import schemas
-from replicas.web.api.door import enforce, route, token_of
+from replicas.web.api.door import YAML, enforce, route, token_of
 from replicas.web.api.problems import Problem
 from replicas.web.api.reading import found_replica, latest_rollout
 from replicas.web.steering import of_target
 
-YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/plain")
 BODY = {
     "requestBody": {
         "required": True,

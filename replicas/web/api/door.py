@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.operation import Operation
@@ -22,9 +21,12 @@ from replicas.web.api.problems import Problem
 from replicas.web.api.schemas import Error
 from replicas.web.middleware import address
 from replicas.web.numbers import whole
+from replicas.web.throttle import Failures
 
-FAILURES_MOST, FAILURES_SECONDS = 30, 60
+FAILURES = Failures("api", most=30, seconds=60)
 BODY_MOST = 1 << 20
+YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/plain")
+KINDS = (*YAML, "application/json")
 
 View = Callable[..., Any]
 
@@ -50,6 +52,10 @@ class Token(HttpBearer):
         """The token, if it gives any right. Raises Problem."""
         if (whole(request.META.get("CONTENT_LENGTH")) or 0) > BODY_MOST:
             raise Problem(413, "too_large", "The body of the request is too large.")
+        kind = (request.content_type or "").lower()
+        if request.method == "POST" and request.META.get("CONTENT_LENGTH") not in (None, "", "0") and kind not in KINDS:
+            said = f"The body is {kind[:100] or 'of no type'}, which is no YAML and no JSON."
+            raise Problem(415, "unsupported_media_type", said)
         found = tokens.find(token)
         if found is None:
             raise self._failure(address(request))
@@ -58,10 +64,9 @@ class Token(HttpBearer):
 
     def _failure(self, where: str) -> Problem:
         """Whoever fails often is told to wait; a right token is let in all the same."""
-        key = f"api-failures:{where}"
-        failures = cache.get_or_set(key, 0, FAILURES_SECONDS)
-        cache.set(key, failures + 1, FAILURES_SECONDS)
-        if failures >= FAILURES_MOST:
+        late = FAILURES.too_many(where)
+        FAILURES.note(where)
+        if late:
             return Problem(429, "throttled", "Too many requests with wrong tokens came from your address.")
         return Problem(401, "unauthenticated", "The token is wrong, expired or revoked, or its user is disabled.")
 

@@ -303,30 +303,33 @@ class ApplyIn(Options):
     secrets: dict[str, str] = Field({}, description="values of secrets: masked in logs, stored encrypted")
 
 
+Exactly = Annotated[int, Field(strict=True)]  # a number, and no true, no text and no 2.0
+
+
 class ScaleIn(Given):
     """How many replicas are wanted."""
 
-    target: int = Field(ge=0, le=MOST_REPLICAS)
+    target: Exactly = Field(ge=0, le=MOST_REPLICAS)
 
 
 class RestartIn(Given):
     """`expected_version`: the one to be restarted, so that a repeated request restarts once."""
 
-    expected_version: int | None = Field(None, ge=0)
+    expected_version: Exactly | None = Field(None, ge=0)
 
 
 class SteerIn(Given):
     """`rollout`: the id of the one that is meant, so that a late request meets no other."""
 
-    rollout: int | None = Field(None, ge=1)
+    rollout: Exactly | None = Field(None, ge=1)
 
 
 class RollbackIn(Given):
     """Where to go back to; without it to the last other version that proved itself."""
 
-    version: int | None = Field(None, ge=1)
+    version: Exactly | None = Field(None, ge=1)
     message: str = Field("", max_length=500)
-    expected_version: int | None = Field(None, ge=0)
+    expected_version: Exactly | None = Field(None, ge=0)
 
 
 class PurgeIn(Given):
