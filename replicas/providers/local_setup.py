@@ -87,7 +87,7 @@ class Setups:
                 f"setup {record.how}: see the last lines of its output, correct it and apply again.",
                 retryable=False,
                 user_fault=True,
-                tail=logs.tail(site.log),
+                tail=logs.tail(site.log, since=_begin(latest)),
             )
         lost = int(checkpoint.get("lost", 0)) + (record is None and mine)
         if lost > LOST_LIMIT:

@@ -86,13 +86,17 @@ class Snapshots:
         try:
             source = _source(field, given)
             facts = source.stat()
+            if _holds_copies(source, self._home):
+                raise ProviderError(
+                    f"{field}: {source} is Rollcall's own, and not copied: name another.", retryable=False
+                )
             if field == "workdir":
                 if not stat.S_ISDIR(facts.st_mode):
                     raise ProviderError(f"{field}: {source} is not a directory: correct the path.", retryable=False)
                 return trees.copy(source, target, _workdir_skip(source, self._home), limit)
             target.parent.mkdir(parents=True, exist_ok=True)
             if stat.S_ISDIR(facts.st_mode):
-                return trees.copy(source, target, limit=limit)
+                return trees.copy(source, target, _without_own(source, self._home), limit)
             if not stat.S_ISREG(facts.st_mode):
                 raise ProviderError(f"{field}: {source} is neither a file nor a directory: name one.", retryable=False)
             return trees.copy_file(source, target, facts, limit)
@@ -154,13 +158,26 @@ def _source(field: str, value: object) -> Path:
 def _workdir_skip(root: Path, home: Path) -> trees.Skip:
     """Leaves out what git keeps for itself, Rollcall's own home, and what `.skyignore` names."""
     patterns = _patterns(root / IGNORE_FILE)
-    own = os.path.relpath(os.path.realpath(home), os.path.realpath(root))
+    own = _without_own(root, home)
 
     def skip(path: str, directory: bool) -> bool:
         name = path.rpartition("/")[2]
-        return name == ".git" or path == own or any(_matches(each, path, name, directory) for each in patterns)
+        return name == ".git" or own(path, directory) or any(_matches(each, path, name, directory) for each in patterns)
 
     return skip
+
+
+def _without_own(root: Path, home: Path) -> trees.Skip:
+    """Leaves out Rollcall's own home, in which the copy is made."""
+    own = os.path.relpath(os.path.realpath(home), os.path.realpath(root))
+    return lambda path, directory: path == own
+
+
+def _holds_copies(source: Path, home: Path) -> bool:
+    """Whether it is Rollcall's home or one of its directories of copies, which would be copied into themselves."""
+    place, mine = os.path.realpath(source), os.path.realpath(home)
+    versions = os.path.join(mine, "versions")
+    return place in (mine, versions) or place.startswith(f"{versions}{os.sep}")
 
 
 def _patterns(file: Path) -> list[str]:

@@ -77,10 +77,10 @@ def end(log: Path) -> int:
         return segments[-1].end if segments else 0
 
 
-def tail(log: Path, lines: int = 20, size: int = TAIL_BYTES) -> tuple[str, ...]:
-    """The last lines, of at most `size` bytes together; what is no UTF-8 is replaced, a line redrawn with carriage
-    returns is given as it was last seen."""
-    data, _ = read(log, end(log) - size, size)
+def tail(log: Path, lines: int = 20, size: int = TAIL_BYTES, since: int = 0) -> tuple[str, ...]:
+    """The last lines written at or after the offset `since`, of at most `size` bytes together; what is no UTF-8 is
+    replaced, a line redrawn with carriage returns is given as it was last seen."""
+    data, _ = read(log, max(since, end(log) - size), size)
     return tuple(_redrawn(data)[-lines:])
 
 

@@ -6,11 +6,14 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
+from django.db.models import Max
+
 from replicas.actions import samples
 from replicas.actions.scaling import DECISION
 from replicas.core import latency
 from replicas.core.values import Desired
-from replicas.models import Event, Sample
+from replicas.models import Event, Replica, Sample, Service
+from replicas.models.fields import ALIVE
 from replicas.models.public import Row, stamp
 from replicas.web import usage
 from replicas.web.outbox import newest
@@ -109,11 +112,22 @@ def happened(service_id: int, since: datetime, step: int, after: int | None) -> 
     )
     decided = fresh.filter(kind=DECISION).order_by("-id")[:DECISIONS_MOST]
     levels = [_level(row) for row in [*before, *told.iterator(chunk_size=1000)]]
+    if after is None and not levels:
+        levels = _unrecorded(service_id, since)
     return {
         "cursor": cursor,
         "levels": [[stamp(at), *level] for at, *level in thinned(levels, step)],
         "decisions": [_decision(event) for event in reversed(decided)],
     }
+
+
+def _unrecorded(service_id: int, since: datetime) -> list[tuple[datetime, int, int]]:
+    """The level of a service whose events were pruned: that of now, from when it can last have changed."""
+    row = Service.objects.filter(pk=service_id).values_list("updated_at", "ready", "target", "desired").first()
+    if row is None:
+        return []
+    last = Replica.objects.filter(ALIVE, service=service_id).aggregate(at=Max("ready_at"))["at"]
+    return [_level((max(since, row[0], last or since), *row[1:]))]
 
 
 def _level(row: tuple[Any, ...]) -> tuple[datetime, int, int]:

@@ -90,6 +90,8 @@ def test_tail_gives_the_last_lines_readably(tmp_path: Path) -> None:
     path.write_bytes(b"one\ntwo\n 10 %\r 50 %\r100 %\n\xc7\x80 \xff\nlast without end")
     assert logs.tail(path, 4) == ("two", "100 %", "ǀ \ufffd", "last without end")
     assert logs.tail(path, 1) == ("last without end",)
+    assert logs.tail(path, 4, since=logs.end(path) - 5) == ("t end",)
+    assert logs.tail(path, 4, since=logs.end(path)) == ()
 
 
 def test_tail_is_bounded_in_bytes(tmp_path: Path) -> None:

@@ -158,9 +158,12 @@ def test_a_failing_setup_fails_every_launch_that_waited_for_it(local: Cast, tmp_
 
 def test_after_a_failure_it_runs_again_for_a_new_replica_from_a_clean_start(local: Cast, tmp_path: Path) -> None:
     flag = tmp_path / "repaired"
-    setup = f"ls; touch made-by-setup; test -e {flag}"
+    setup = f"echo a try; ls; touch made-by-setup; test -e {flag}"
     with pytest.raises(ProviderError, match="setup exited with code 1"):
         local.launch(local.order("r1", setup=setup))
+    with pytest.raises(ProviderError, match="setup exited with code 1") as caught:
+        local.launch(local.order("r3", setup=setup))
+    assert caught.value.tail == ("a try",), "what the one before it wrote is not told again"
     flag.touch()
     order = local.order("r2", setup=setup)
     launched = local.launch(order)

@@ -281,3 +281,24 @@ def test_an_ignore_file_that_is_none_is_named_at_once(local: Cast, workdir: Path
     with pytest.raises(ProviderError, match=rf"{ignore} is (not a file|too long): ") as caught:
         local.provider.snapshot("v1", {"workdir": str(workdir)})
     assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("field", ["workdir", "file_mounts: x"])
+@pytest.mark.parametrize("part", ["", "versions", "versions/v1", "versions/v0/snapshot"])
+def test_rollcalls_own_copies_are_not_copied_into_themselves(tmp_path: Path, field: str, part: str) -> None:
+    home = tmp_path / "home"
+    (home / "versions/v0/snapshot").mkdir(parents=True)
+    (home / "versions/v1").mkdir()
+    source = str(home / part)
+    spec: dict[str, Any] = {"workdir": source} if field == "workdir" else {"file_mounts": {"x": source}}
+    with pytest.raises(ProviderError, match=rf"^{field}: {home / part} is Rollcall's own, and not copied"):
+        Snapshots(home).digest("v1", spec)
+
+
+def test_a_mount_that_holds_the_home_is_copied_without_it(tmp_path: Path) -> None:
+    home = tmp_path / "project" / "home"
+    (home / "apps").mkdir(parents=True)
+    (tmp_path / "project" / "model.bin").write_text("x")
+    Snapshots(home).digest("v1", {"file_mounts": {"x": str(tmp_path / "project")}})
+    assert names(home) == ["sky_workdir", "sky_workdir/x", "sky_workdir/x/model.bin"]
+    assert Snapshots(home).digest("v2", {"file_mounts": {"x": str(home / "apps")}}), "the rest of the home may be"

@@ -107,6 +107,21 @@ def test_of_many_changes_in_a_step_the_dip_stays() -> None:
     assert [level[1] for level in history.thinned(levels, 1)] == [4, 3, 1, 2, 4]
 
 
+def test_of_a_service_whose_history_was_pruned_what_is_now_is_shown() -> None:
+    web = deployed("web", 2)
+    cast.ready(web)
+    Service.objects.filter(pk=web.pk).update(ready=1)
+    Event.objects.all().delete()
+    now = clock.now()
+    ((at, ready, wanted),) = history.happened(web.pk, now - timedelta(days=1), 1, None)["levels"]
+    assert (ready, wanted) == (1, 2)
+    assert now - timedelta(minutes=1) < datetime.fromisoformat(at) <= now
+    ((at, _, _),) = history.happened(web.pk, now + timedelta(seconds=5), 1, None)["levels"]
+    assert datetime.fromisoformat(at) > now
+    assert history.happened(web.pk, now, 1, 0)["levels"] == []
+    assert history.happened(10**9, now, 1, None)["levels"] == []
+
+
 def test_decisions_come_with_what_they_were_made_from() -> None:
     web = deployed("web", 1)
     for target in (2, 4):
